@@ -1,14 +1,24 @@
-pub fn add(left: u64, right: u64) -> u64 {
-    left + right
-}
+//! witnessmark: evidence of LLM inference runs that can be trusted by people who do not trust each other.
+//!
+//! Capture directories go in, sealed captures come out: content-addressed objects, one manifest, one log entry. `verify`
+//! re-derives everything from the leaves up and refuses by name. The format is in `specs/format-v1.md`; which room may use which
+//! is in ARCHITECTURE.md.
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn it_works() {
-        let result = add(2, 2);
-        assert_eq!(result, 4);
-    }
-}
+pub mod binding;
+pub mod canon;
+pub mod catalog;
+pub mod digest;
+pub mod facts;
+pub mod id;
+pub mod ingest;
+pub mod log;
+pub mod manifest;
+pub mod merkle;
+pub mod pipeline;
+pub mod refusal;
+pub mod row;
+pub mod rule;
+pub mod seal;
+pub mod shard;
+pub mod store;
+pub mod verify;

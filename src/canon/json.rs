@@ -1,0 +1,408 @@
+//! JSON, strictly read and canonically written.
+//!
+//! Reads RFC 8259 text as adapters write it: any escapes, spacing and floats, but unique keys (also when the case of
+//! ASCII letters is ignored: some readers match keys that way), no lone surrogates, no byte order mark. Numbers stay
+//! as they were written, so a seed of 2^64 − 1 is never rounded. Writes RFC 8785 over a subset without reals.
+//! See `specs/format-v1.md`, section 2.
+#![deny(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+/// The deepest nesting that is read.
+pub const MAX_DEPTH: usize = 64;
+
+/// The largest magnitude of an integer in a canonical document: 2^53 − 1.
+pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
+
+/// A JSON value. Numbers are kept as written; objects keep the order in which they were written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Json {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// A number, as it was written
+    Number(String),
+    /// A string, unescaped
+    String(String),
+    /// An array
+    Array(Vec<Json>),
+    /// An object, keys unique
+    Object(Vec<(String, Json)>),
+}
+
+/// Why a text is not acceptable JSON.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} at byte {at}")]
+pub struct JsonError {
+    /// What is wrong
+    pub what: String,
+    /// Where, in bytes from the start
+    pub at: usize,
+}
+
+impl Json {
+    /// Reads a whole text.
+    ///
+    /// # Errors
+    /// What is wrong and where. Nothing is accepted in part.
+    pub fn parse(bytes: &[u8]) -> Result<Self, JsonError> {
+        let text = std::str::from_utf8(bytes)
+            .map_err(|error| JsonError { what: "not UTF-8".to_owned(), at: error.valid_up_to() })?;
+        let mut parser = Parser { text, at: 0 };
+        let value = parser.value(0)?;
+        parser.space();
+        if parser.at == text.len() { Ok(value) } else { Err(parser.error("something after the value")) }
+    }
+
+    /// The value under `key` of an object; null counts as absent.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Json> {
+        let Json::Object(members) = self else { return None };
+        members.iter().find(|(name, _)| name == key).map(|(_, value)| value).filter(|value| **value != Json::Null)
+    }
+
+    /// The name of the value's type, with its article, for messages.
+    #[must_use]
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Json::Null => "null",
+            Json::Bool(_) => "a boolean",
+            Json::Number(_) => "a number",
+            Json::String(_) => "a string",
+            Json::Array(_) => "an array",
+            Json::Object(_) => "an object",
+        }
+    }
+
+    /// The value as compact JSON, for people: numbers and the order of keys as they were written.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut out = String::new();
+        self.write(&mut out, false);
+        out
+    }
+
+    /// The canonical bytes (format section 2.2).
+    ///
+    /// # Errors
+    /// When the value is outside the subset: a real, or an integer beyond ±(2^53 − 1).
+    pub fn to_canonical(&self) -> Result<String, JsonError> {
+        self.check_subset()?;
+        let mut out = String::new();
+        self.write(&mut out, true);
+        Ok(out)
+    }
+
+    fn check_subset(&self) -> Result<(), JsonError> {
+        match self {
+            Json::Number(text) if !is_canonical_integer(text) => {
+                Err(JsonError { what: format!("{text} is not an integer within ±(2^53 − 1)"), at: 0 })
+            }
+            Json::Array(items) => items.iter().try_for_each(Json::check_subset),
+            Json::Object(members) => members.iter().try_for_each(|(_, value)| value.check_subset()),
+            _ => Ok(()),
+        }
+    }
+
+    fn write(&self, out: &mut String, sorted: bool) {
+        match self {
+            Json::Null => out.push_str("null"),
+            Json::Bool(true) => out.push_str("true"),
+            Json::Bool(false) => out.push_str("false"),
+            Json::Number(text) => out.push_str(text),
+            Json::String(text) => write_string(text, out),
+            Json::Array(items) => {
+                out.push('[');
+                for (n, item) in items.iter().enumerate() {
+                    if n > 0 {
+                        out.push(',');
+                    }
+                    item.write(out, sorted);
+                }
+                out.push(']');
+            }
+            Json::Object(members) => {
+                let mut order: Vec<&(String, Json)> = members.iter().collect();
+                if sorted {
+                    order.sort_by(|a, b| utf16_order(&a.0, &b.0));
+                }
+                out.push('{');
+                for (n, (key, value)) in order.into_iter().enumerate() {
+                    if n > 0 {
+                        out.push(',');
+                    }
+                    write_string(key, out);
+                    out.push(':');
+                    value.write(out, sorted);
+                }
+                out.push('}');
+            }
+        }
+    }
+}
+
+/// RFC 8785 section 3.2.3: keys are sorted by UTF-16 code units.
+fn utf16_order(a: &str, b: &str) -> Ordering {
+    a.encode_utf16().cmp(b.encode_utf16())
+}
+
+/// RFC 8785 section 3.2.2.2.
+fn write_string(text: &str, out: &mut String) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\u{8}' => out.push_str("\\b"),
+            '\t' => out.push_str("\\t"),
+            '\n' => out.push_str("\\n"),
+            '\u{c}' => out.push_str("\\f"),
+            '\r' => out.push_str("\\r"),
+            c if c < ' ' => {
+                // Writing to a String cannot fail.
+                let _ignored = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+/// Whether a number is written as a canonical document writes it.
+fn is_canonical_integer(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let negative_zero = digits.len() != text.len() && digits == "0";
+    !negative_zero
+        && digits.bytes().all(|c| c.is_ascii_digit())
+        && digits.parse::<u64>().is_ok_and(|value| value <= MAX_SAFE_INTEGER)
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Parser<'_> {
+    fn error(&self, what: impl Into<String>) -> JsonError {
+        JsonError { what: what.into(), at: self.at }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn bump(&mut self) -> Option<u8> {
+        let byte = self.peek()?;
+        self.at = self.at.saturating_add(1);
+        Some(byte)
+    }
+
+    fn space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.bump();
+        }
+    }
+
+    fn eat(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<(), JsonError> {
+        if self.eat(byte) { Ok(()) } else { Err(self.error(format!("expected '{}'", char::from(byte)))) }
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Json, JsonError> {
+        if depth > MAX_DEPTH {
+            return Err(self.error(format!("nested deeper than {MAX_DEPTH}")));
+        }
+        let below = depth.saturating_add(1);
+        self.space();
+        match self.peek() {
+            None => Err(self.error("the text ends where a value should stand")),
+            Some(b'"') => self.string().map(Json::String),
+            Some(b'{') => self.object(below),
+            Some(b'[') => self.array(below),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(_) => {
+                for (word, value) in
+                    [("null", Json::Null), ("true", Json::Bool(true)), ("false", Json::Bool(false))]
+                {
+                    if self.text.get(self.at..).is_some_and(|rest| rest.starts_with(word)) {
+                        self.at = self.at.saturating_add(word.len());
+                        return Ok(value);
+                    }
+                }
+                Err(self.error("expected a value"))
+            }
+        }
+    }
+
+    fn array(&mut self, depth: usize) -> Result<Json, JsonError> {
+        self.expect(b'[')?;
+        let mut items = Vec::new();
+        self.space();
+        if self.eat(b']') {
+            return Ok(Json::Array(items));
+        }
+        loop {
+            items.push(self.value(depth)?);
+            self.space();
+            if self.eat(b']') {
+                return Ok(Json::Array(items));
+            }
+            self.expect(b',')?;
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Result<Json, JsonError> {
+        self.expect(b'{')?;
+        let mut members = Vec::new();
+        let mut folded = HashSet::new();
+        self.space();
+        if self.eat(b'}') {
+            return Ok(Json::Object(members));
+        }
+        loop {
+            self.space();
+            let start = self.at;
+            let key = self.string()?;
+            if !folded.insert(key.to_ascii_lowercase()) {
+                let what = format!("the key {key:?} stands twice (letter case aside) in one object");
+                return Err(JsonError { what, at: start });
+            }
+            self.space();
+            self.expect(b':')?;
+            members.push((key, self.value(depth)?));
+            self.space();
+            if self.eat(b'}') {
+                return Ok(Json::Object(members));
+            }
+            self.expect(b',')?;
+        }
+    }
+
+    fn number(&mut self) -> Result<Json, JsonError> {
+        let start = self.at;
+        self.eat(b'-');
+        if !self.eat(b'0') {
+            self.digits()?;
+        }
+        if self.eat(b'.') {
+            self.digits()?;
+        }
+        if self.eat(b'e') || self.eat(b'E') {
+            if !self.eat(b'+') {
+                self.eat(b'-');
+            }
+            self.digits()?;
+        }
+        Ok(Json::Number(self.text.get(start..self.at).unwrap_or_default().to_owned()))
+    }
+
+    fn digits(&mut self) -> Result<(), JsonError> {
+        let start = self.at;
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.bump();
+        }
+        if self.at == start { Err(self.error("expected a digit")) } else { Ok(()) }
+    }
+
+    fn string(&mut self) -> Result<String, JsonError> {
+        self.expect(b'"')?;
+        let mut out = String::new();
+        loop {
+            let start = self.at;
+            while !matches!(self.peek(), None | Some(b'"' | b'\\' | 0..=0x1f)) {
+                self.bump();
+            }
+            out.push_str(self.text.get(start..self.at).unwrap_or_default());
+            match self.bump() {
+                Some(b'"') => return Ok(out),
+                Some(b'\\') => out.push(self.escape()?),
+                Some(_) => return Err(self.error("a control character in a string")),
+                None => return Err(self.error("the text ends inside a string")),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<char, JsonError> {
+        Ok(match self.bump() {
+            Some(b'"') => '"',
+            Some(b'\\') => '\\',
+            Some(b'/') => '/',
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => return self.unicode_escape(),
+            _ => return Err(self.error("an unknown escape")),
+        })
+    }
+
+    fn unicode_escape(&mut self) -> Result<char, JsonError> {
+        let first = self.hex4()?;
+        let mut units = vec![first];
+        if (0xd800..0xdc00).contains(&first) && self.eat(b'\\') && self.eat(b'u') {
+            units.push(self.hex4()?);
+        }
+        char::decode_utf16(units)
+            .collect::<Result<String, _>>()
+            .ok()
+            .and_then(|text| text.chars().next())
+            .ok_or_else(|| self.error("a lone surrogate"))
+    }
+
+    fn hex4(&mut self) -> Result<u16, JsonError> {
+        let end = self.at.saturating_add(4);
+        let digits = self.text.get(self.at..end).filter(|text| text.bytes().all(|c| c.is_ascii_hexdigit()));
+        let unit = digits.and_then(|text| u16::from_str_radix(text, 16).ok());
+        self.at = end.min(self.text.len());
+        unit.ok_or_else(|| self.error("expected four hexadecimal digits"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_kept_as_written() {
+        for text in ["18446744073709551615", "-0.0", "1e400", "0.1", "-0"] {
+            assert_eq!(Json::parse(text.as_bytes()).unwrap(), Json::Number(text.to_owned()));
+        }
+        for text in ["01", "+1", ".5", "1.", "NaN", "Infinity", "1e", "--1", "0x1"] {
+            assert!(Json::parse(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn keys_are_unique_after_unescaping_and_case_folding() {
+        for text in [r#"{"a":1,"a":2}"#, r#"{"result":1,"Result":2}"#, r#"{"result":1,"r\u0065sult":2}"#] {
+            assert!(Json::parse(text.as_bytes()).is_err(), "{text}");
+        }
+        assert!(Json::parse(br#"{"a":{"a":1},"b":{"a":1}}"#).is_ok());
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let deep = |n: usize| "[".repeat(n) + &"]".repeat(n);
+        assert!(Json::parse(deep(MAX_DEPTH).as_bytes()).is_ok());
+        assert!(Json::parse(deep(100_000).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn surrogates() {
+        assert_eq!(Json::parse(br#""\ud83d\ude00""#).unwrap(), Json::String("😀".to_owned()));
+        for text in [r#""\ud83d""#, r#""\ude00""#, r#""\ud83dx""#, r#""\ud83d\n""#, r#""\ud83d\ud83d""#] {
+            assert!(Json::parse(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+}

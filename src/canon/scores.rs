@@ -1,0 +1,487 @@
+//! Canonical scores: one row of full-vocabulary scores has one dtype, one spelling, one digest.
+//!
+//! A row comes in as file bytes (`[vocab]` of bf16, f16 or f32, little-endian) or as the four byte planes of a page,
+//! and is kept in the narrowest dtype that holds every value bit for bit. Always holds: equal f32 values give equal
+//! bytes, whatever file, codec or CPU they came from. NaN and ±Inf are kept here and judged by
+//! [`Canonical::scan`]. See `specs/format-v1.md`, section 4.
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::{Blake3, Blake3Stream, Sha256};
+
+/// BLAKE3 key derivation context of the score digest.
+pub const SCORE_DIGEST_CONTEXT: &str = "witnessmark 2026-11-30 score digest v1";
+
+/// A floating-point type of scores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Dtype {
+    /// bfloat16: the upper half of an f32
+    #[serde(rename = "bfloat16")]
+    Bf16,
+    /// IEEE 754 binary16
+    #[serde(rename = "float16")]
+    F16,
+    /// IEEE 754 binary32
+    #[serde(rename = "float32")]
+    F32,
+}
+
+impl Dtype {
+    /// All, narrowest first, in the order in which canonical scores try them.
+    pub const ALL: [Dtype; 3] = [Dtype::Bf16, Dtype::F16, Dtype::F32];
+
+    /// Bytes a value.
+    #[must_use]
+    pub fn size(self) -> usize {
+        match self {
+            Dtype::Bf16 | Dtype::F16 => 2,
+            Dtype::F32 => 4,
+        }
+    }
+
+    /// The tag in front of canonical scores.
+    #[must_use]
+    pub fn tag(self) -> u8 {
+        match self {
+            Dtype::Bf16 => 1,
+            Dtype::F16 => 2,
+            Dtype::F32 => 3,
+        }
+    }
+
+    /// The name in run.json's `scores.dtype`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Dtype::Bf16 => "bfloat16",
+            Dtype::F16 => "float16",
+            Dtype::F32 => "float32",
+        }
+    }
+
+    /// The name of the scores file of this dtype in a capture directory.
+    #[must_use]
+    pub fn file_name(self) -> &'static str {
+        match self {
+            Dtype::Bf16 => "scores.bf16",
+            Dtype::F16 => "scores.f16",
+            Dtype::F32 => "scores.f32",
+        }
+    }
+}
+
+/// Widens an f16 to the bits of the f32 with the same value. NaN payloads are shifted into place.
+#[must_use]
+pub fn f16_to_f32_bits(half: u16) -> u32 {
+    let sign = u32::from(half & 0x8000) << 16;
+    let exponent = u32::from(half >> 10) & 0x1f;
+    let fraction = u32::from(half & 0x3ff);
+    match (exponent, fraction) {
+        (0, 0) => sign,
+        // A subnormal is fraction × 2^−24, which an f32 holds as a normal number.
+        (0, _) => {
+            let shift = fraction.leading_zeros() - 21;
+            sign | (113 - shift) << 23 | (fraction << (13 + shift)) & 0x007f_ffff
+        }
+        (31, _) => sign | 0x7f80_0000 | fraction << 13,
+        _ => sign | (exponent + 112) << 23 | fraction << 13,
+    }
+}
+
+/// The f16 whose widening has exactly these bits, if there is one. NaNs have none.
+#[must_use]
+pub fn f32_bits_to_f16(bits: u32) -> Option<u16> {
+    let low16 = |value: u32| u16::try_from(value & 0xffff).unwrap_or(0);
+    let sign = low16(bits >> 16) & 0x8000;
+    let exponent = bits >> 23 & 0xff;
+    let fraction = bits & 0x007f_ffff;
+    let half = match exponent {
+        0 if fraction == 0 => 0,
+        255 if fraction == 0 => 0x7c00,
+        113..=142 if fraction & 0x1fff == 0 => low16((exponent - 112) << 10 | fraction >> 13),
+        103..=112 => {
+            let shift = 126 - exponent;
+            let full = fraction | 0x0080_0000;
+            if full & ((1 << shift) - 1) != 0 {
+                return None;
+            }
+            low16(full >> shift)
+        }
+        _ => return None,
+    };
+    Some(sign | half)
+}
+
+/// One row of scores, `[vocab]`, in its canonical dtype. The buffer is reused from row to row.
+#[derive(Debug, Clone)]
+pub struct Canonical {
+    dtype: Dtype,
+    bytes: Vec<u8>,
+}
+
+/// What one pass over a row's values finds. Values compare as numbers: +0 equals −0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scan {
+    /// Lowest token id with the highest score
+    pub argmax: u32,
+    /// The highest score
+    pub max: f32,
+    /// How many token ids have it
+    pub max_count: u32,
+    /// The highest score when one token id that has the maximum is left out; −Inf in a vocabulary of one
+    pub second: f32,
+    /// Values that are NaN, +Inf, or −Inf where no mask allows it, or finite where the mask demands −Inf
+    pub nonfinite: u32,
+    /// The lowest token id among these
+    pub first_nonfinite: Option<u32>,
+}
+
+impl Default for Canonical {
+    fn default() -> Self {
+        Self { dtype: Dtype::Bf16, bytes: Vec::new() }
+    }
+}
+
+impl Canonical {
+    /// The canonical dtype of the row.
+    #[must_use]
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    /// The canonical bytes, little-endian.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Number of values.
+    #[must_use]
+    pub fn vocab(&self) -> usize {
+        self.bytes.len() / self.dtype.size()
+    }
+
+    /// Takes a row as it stands in a scores file of `dtype`; `row` is `[vocab]`, little-endian.
+    pub fn set_from_file_row(&mut self, dtype: Dtype, row: &[u8]) {
+        match dtype {
+            Dtype::Bf16 => {
+                self.dtype = Dtype::Bf16;
+                self.bytes.clear();
+                self.bytes.extend_from_slice(row);
+            }
+            Dtype::F16 => {
+                let halves = row.as_chunks::<2>().0;
+                self.set_from_bits(halves.iter().map(|&half| f16_to_f32_bits(u16::from_le_bytes(half))));
+            }
+            Dtype::F32 => {
+                let words = row.as_chunks::<4>().0;
+                self.set_from_bits(words.iter().map(|&word| u32::from_le_bytes(word)));
+            }
+        }
+    }
+
+    /// Takes a row as the four byte planes of its f32 values (BYTE_STREAM_SPLIT), each `[vocab]`.
+    pub fn set_from_planes(&mut self, planes: [&[u8]; 4]) {
+        let [p0, p1, p2, p3] = planes;
+        if is_zero(p0) && is_zero(p1) {
+            self.dtype = Dtype::Bf16;
+            self.bytes.resize(p2.len() * 2, 0);
+            let out = self.bytes.as_chunks_mut::<2>().0;
+            for ((half, &low), &high) in out.iter_mut().zip(p2).zip(p3) {
+                *half = [low, high];
+            }
+            return;
+        }
+        let low = p0.iter().zip(p1);
+        let high = p2.iter().zip(p3);
+        self.set_from_bits(low.zip(high).map(|((&a, &b), (&c, &d))| u32::from_le_bytes([a, b, c, d])));
+    }
+
+    fn set_from_bits(&mut self, bits: impl Iterator<Item = u32> + Clone) {
+        self.bytes.clear();
+        let low_bits = bits.clone().fold(0, |low, word| low | word) & 0xffff;
+        if low_bits == 0 {
+            self.dtype = Dtype::Bf16;
+            self.bytes.extend(bits.flat_map(|word| {
+                let [_, _, low, high] = word.to_le_bytes();
+                [low, high]
+            }));
+        } else if bits.clone().all(|word| f32_bits_to_f16(word).is_some()) {
+            self.dtype = Dtype::F16;
+            self.bytes.extend(bits.filter_map(f32_bits_to_f16).flat_map(u16::to_le_bytes));
+        } else {
+            self.dtype = Dtype::F32;
+            self.bytes.extend(bits.flat_map(u32::to_le_bytes));
+        }
+    }
+
+    /// The bits of each value as f32.
+    fn for_each_bits(&self, mut take: impl FnMut(u32)) {
+        match self.dtype {
+            Dtype::Bf16 => {
+                let halves = self.bytes.as_chunks::<2>().0;
+                halves.iter().for_each(|&half| take(u32::from(u16::from_le_bytes(half)) << 16));
+            }
+            Dtype::F16 => {
+                let halves = self.bytes.as_chunks::<2>().0;
+                halves.iter().for_each(|&half| take(f16_to_f32_bits(u16::from_le_bytes(half))));
+            }
+            Dtype::F32 => {
+                let words = self.bytes.as_chunks::<4>().0;
+                words.iter().for_each(|&word| take(u32::from_le_bytes(word)));
+            }
+        }
+    }
+
+    /// The score of a token id; none beyond the vocabulary.
+    #[must_use]
+    pub fn get(&self, token: u32) -> Option<f32> {
+        let size = self.dtype.size();
+        let start = usize::try_from(token).ok()?.checked_mul(size)?;
+        let bits = match self.bytes.get(start..start.checked_add(size)?)? {
+            &[low, high] if self.dtype == Dtype::Bf16 => u32::from_le_bytes([0, 0, low, high]),
+            &[low, high] => f16_to_f32_bits(u16::from_le_bytes([low, high])),
+            &[a, b, c, d] => u32::from_le_bytes([a, b, c, d]),
+            _ => return None,
+        };
+        Some(f32::from_bits(bits))
+    }
+
+    /// All values as f32, `[vocab]`, into `out`.
+    pub fn widen_into(&self, out: &mut Vec<f32>) {
+        out.clear();
+        out.reserve(self.vocab());
+        self.for_each_bits(|bits| out.push(f32::from_bits(bits)));
+    }
+
+    /// The four byte planes of the f32 values, one after the other, into `out`: `[4, vocab]`.
+    pub fn write_planes(&self, out: &mut Vec<u8>) {
+        let vocab = self.vocab();
+        out.clear();
+        out.resize(vocab * 4, 0);
+        let (p01, p23) = out.split_at_mut(vocab * 2);
+        let (p2, p3) = p23.split_at_mut(vocab);
+        if self.dtype == Dtype::Bf16 {
+            for ((&[low, high], to2), to3) in self.bytes.as_chunks::<2>().0.iter().zip(p2).zip(p3) {
+                *to2 = low;
+                *to3 = high;
+            }
+            return;
+        }
+        let (p0, p1) = p01.split_at_mut(vocab);
+        let mut planes = p0.iter_mut().zip(p1).zip(p2.iter_mut().zip(p3));
+        self.for_each_bits(|bits| {
+            if let Some(((to0, to1), (to2, to3))) = planes.next() {
+                [*to0, *to1, *to2, *to3] = bits.to_le_bytes();
+            }
+        });
+    }
+
+    /// The score digest: BLAKE3-derive-key of tag ‖ canonical scores.
+    #[must_use]
+    pub fn digest(&self) -> Blake3 {
+        let mut stream = Blake3Stream::derive_key(SCORE_DIGEST_CONTEXT);
+        stream.update(&[self.dtype.tag()]);
+        stream.update(&self.bytes);
+        stream.digest()
+    }
+
+    /// The row as it stands in a file of `dtype`, into `out`: `[vocab]`, little-endian. False, with `out` empty, when `dtype`
+    /// cannot hold it.
+    pub fn write_as(&self, dtype: Dtype, out: &mut Vec<u8>) -> bool {
+        out.clear();
+        if dtype == self.dtype {
+            out.extend_from_slice(&self.bytes);
+            return true;
+        }
+        let mut fits = true;
+        self.for_each_bits(|bits| match dtype {
+            Dtype::F32 => out.extend_from_slice(&bits.to_le_bytes()),
+            Dtype::F16 => match f32_bits_to_f16(bits) {
+                Some(half) => out.extend_from_slice(&half.to_le_bytes()),
+                None => fits = false,
+            },
+            Dtype::Bf16 => fits = false,
+        });
+        if !fits {
+            out.clear();
+        }
+        fits
+    }
+
+    /// SHA-256 of the row as it stands in a file of `dtype`; none when `dtype` cannot hold it. `scratch` is a buffer to
+    /// work in.
+    pub fn file_digest(&self, dtype: Dtype, scratch: &mut Vec<u8>) -> Option<Sha256> {
+        if dtype == self.dtype {
+            return Some(Sha256::of(&self.bytes));
+        }
+        self.write_as(dtype, scratch).then(|| Sha256::of(scratch))
+    }
+
+    /// Finds the maximum, the second and what is not finite. `masked` lists, ascending, the token ids whose score must be −Inf.
+    #[must_use]
+    pub fn scan(&self, masked: &[u32]) -> Scan {
+        match self.dtype {
+            Dtype::Bf16 => {
+                let keys = self.bytes.as_chunks::<2>().0.iter().map(|&half| key16(i16::from_le_bytes(half)));
+                self.scan_keys(keys, 0x7f80, |key| f32::from_bits(u32::from(unkey16(key)) << 16), masked)
+            }
+            Dtype::F16 => {
+                let keys = self.bytes.as_chunks::<2>().0.iter().map(|&half| key16(i16::from_le_bytes(half)));
+                self.scan_keys(keys, 0x7c00, |key| f32::from_bits(f16_to_f32_bits(unkey16(key))), masked)
+            }
+            Dtype::F32 => {
+                let keys = self.bytes.as_chunks::<4>().0.iter().map(|&word| {
+                    let bits = i32::from_le_bytes(word);
+                    let key = bits ^ ((bits >> 31) & i32::MAX);
+                    key + i32::from(key == -1)
+                });
+                let unkey = |key: i32| f32::from_bits((key ^ ((key >> 31) & i32::MAX)).cast_unsigned());
+                self.scan_keys(keys, 0x7f80_0000, unkey, masked)
+            }
+        }
+    }
+
+    /// Works on integers that are ordered as the values are (−0 as +0), with `infinity` the key of +Inf: a finite value's
+    /// key lies strictly between those of −Inf and +Inf, a NaN's outside.
+    fn scan_keys<K>(
+        &self,
+        keys: impl Iterator<Item = K> + Clone,
+        infinity: K,
+        value: impl Fn(K) -> f32,
+        masked: &[u32],
+    ) -> Scan
+    where
+        K: Copy + Ord + std::ops::Not<Output = K>,
+    {
+        let minus_infinity = !infinity;
+        let (mut max, mut min) = (minus_infinity, infinity);
+        for key in keys.clone() {
+            max = max.max(key);
+            min = min.min(key);
+        }
+        let mut count = 0_u32;
+        let mut below = minus_infinity;
+        for key in keys.clone() {
+            count += u32::from(key == max);
+            below = below.max(if key == max { minus_infinity } else { key });
+        }
+        let argmax = keys.clone().position(|key| key == max).unwrap_or(0);
+        let (mut nonfinite, mut first_nonfinite) = (0, None);
+        if max >= infinity || min <= minus_infinity || !masked.is_empty() {
+            let mut mask = masked.iter().copied().peekable();
+            for (token, key) in (0_u32..).zip(keys) {
+                let must_be_masked = mask.next_if_eq(&token).is_some();
+                let good = if must_be_masked { key == minus_infinity } else { minus_infinity < key && key < infinity };
+                if !good {
+                    nonfinite += 1;
+                    first_nonfinite = first_nonfinite.or(Some(token));
+                }
+            }
+        }
+        Scan {
+            argmax: u32::try_from(argmax).unwrap_or(u32::MAX),
+            max: value(max),
+            max_count: count,
+            second: value(if count > 1 { max } else { below }),
+            nonfinite,
+            first_nonfinite,
+        }
+    }
+}
+
+fn key16(bits: i16) -> i16 {
+    let key = bits ^ ((bits >> 15) & i16::MAX);
+    key + i16::from(key == -1)
+}
+
+fn unkey16(key: i16) -> u16 {
+    (key ^ ((key >> 15) & i16::MAX)).cast_unsigned()
+}
+
+fn is_zero(plane: &[u8]) -> bool {
+    let (words, rest) = plane.as_chunks::<64>();
+    words.iter().all(|word| word.iter().fold(0, |any, byte| any | byte) == 0) && rest.iter().all(|&byte| byte == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from_f32(values: &[f32]) -> Canonical {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let mut row = Canonical::default();
+        row.set_from_file_row(Dtype::F32, &bytes);
+        row
+    }
+
+    #[test]
+    fn every_f16_survives_the_round_trip() {
+        for half in 0..=u16::MAX {
+            let bits = f16_to_f32_bits(half);
+            let nan = half & 0x7c00 == 0x7c00 && half & 0x3ff != 0;
+            assert_eq!(f32_bits_to_f16(bits), (!nan).then_some(half), "{half:#06x}");
+            assert_eq!(nan, f32::from_bits(bits).is_nan());
+        }
+        assert_eq!(f32::from_bits(f16_to_f32_bits(0x0001)), 2.0_f32.powi(-24));
+        assert_eq!(f32::from_bits(f16_to_f32_bits(0x3555)), 0.333_251_95);
+        assert_eq!(f32_bits_to_f16(0.1_f32.to_bits()), None);
+        assert_eq!(f32_bits_to_f16(65536.0_f32.to_bits()), None);
+        assert_eq!(f32_bits_to_f16(2.0_f32.powi(-25).to_bits()), None);
+    }
+
+    #[test]
+    fn the_narrowest_dtype_wins() {
+        assert_eq!(from_f32(&[1.0, -0.0, 256.0]).dtype(), Dtype::Bf16);
+        assert_eq!(from_f32(&[1.0, 0.333_251_95]).dtype(), Dtype::F16);
+        assert_eq!(from_f32(&[1.0e38, 0.333_251_95]).dtype(), Dtype::F32);
+        assert_eq!(from_f32(&[f32::NEG_INFINITY, 1.0]).dtype(), Dtype::Bf16);
+    }
+
+    #[test]
+    fn planes_and_files_give_the_same_row() {
+        for values in [vec![1.5_f32, -0.0, 3.0e-39, 7.0], vec![0.333_251_95, 2.0], vec![0.1, 0.2, 0.3]] {
+            let row = from_f32(&values);
+            let mut planes = Vec::new();
+            row.write_planes(&mut planes);
+            let n = values.len();
+            let mut again = Canonical::default();
+            again.set_from_planes([&planes[..n], &planes[n..2 * n], &planes[2 * n..3 * n], &planes[3 * n..]]);
+            assert_eq!((again.dtype(), again.bytes()), (row.dtype(), row.bytes()));
+            let mut wide = Vec::new();
+            row.widen_into(&mut wide);
+            assert!(wide.iter().zip(&values).all(|(a, b)| a.to_bits() == b.to_bits()));
+        }
+    }
+
+    #[test]
+    fn scan_finds_maxima_as_numbers() {
+        for scale in [1.0_f32, 0.333_251_95, 0.1] {
+            let row = from_f32(&[-3.0 * scale, 2.0 * scale, -0.0, 2.0 * scale, 1.0 * scale]);
+            let scan = row.scan(&[]);
+            assert_eq!((scan.argmax, scan.max_count, scan.nonfinite), (1, 2, 0));
+            assert_eq!((scan.max, scan.second), (2.0 * scale, 2.0 * scale));
+        }
+        let zeros = from_f32(&[-0.0, 0.0, -1.0]).scan(&[]);
+        assert_eq!((zeros.argmax, zeros.max_count), (0, 2));
+        let single = from_f32(&[-1.0, -7.0, -2.5]).scan(&[]);
+        assert_eq!((single.argmax, single.max_count, single.second), (0, 1, -2.5));
+    }
+
+    #[test]
+    fn scan_sees_what_is_not_finite() {
+        let inf = f32::INFINITY;
+        for (values, bad) in [
+            (vec![1.0, f32::NAN, 2.0], 1),
+            (vec![1.0, -f32::NAN, 2.0], 1),
+            (vec![inf, -inf, 2.0], 2),
+            (vec![0.1, f32::NAN, -inf], 2),
+        ] {
+            assert_eq!(from_f32(&values).scan(&[]).nonfinite, bad, "{values:?}");
+        }
+        let row = from_f32(&[1.0, -inf, 2.0, -inf]);
+        assert_eq!(row.scan(&[1, 3]).nonfinite, 0);
+        assert_eq!(row.scan(&[1]).first_nonfinite, Some(3));
+        assert_eq!(row.scan(&[0, 1, 3]).first_nonfinite, Some(0));
+    }
+}

@@ -1,0 +1,177 @@
+//! The catalog: from what people type to what a store holds.
+//!
+//! A name is a whole id, a unique prefix of eight digits or more, or a run id; what it stands for is always a whole capture id and the
+//! manifests that the log has for it. Refs are a convenience: nothing here trusts one further than the capture id it names.
+//! See `specs/format-v1.md`, section 9.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::canon::document;
+use crate::id::{CaptureId, ObjectId};
+use crate::log::Log;
+use crate::manifest::{Act, REF_SCHEMA, Ref};
+use crate::refusal::{Refusal, Rule, Subject};
+use crate::store::{Fault, Store, StoreError, ref_file_name};
+
+const RUNS: &str = "refs/runs";
+const MAX_REF: u64 = 64 << 10;
+/// The shortest prefix of an id that names it.
+pub const MIN_PREFIX: usize = 8;
+
+/// What a name stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolved {
+    /// The capture
+    pub capture: CaptureId,
+    /// The manifests to look at, in the order of the log
+    pub manifests: Vec<ObjectId>,
+}
+
+/// Why a name stands for nothing, or for too much.
+#[derive(Debug, thiserror::Error)]
+pub enum NameError {
+    /// Nothing has it
+    #[error("no capture of this store has the id or run id {name:?}")]
+    Unknown {
+        /// The name
+        name: String,
+    },
+    /// Several have it
+    #[error("{name:?} could mean: {}", meanings.join(", "))]
+    Ambiguous {
+        /// The name
+        name: String,
+        /// All that it could mean
+        meanings: Vec<String>,
+    },
+    /// `--exact` and not a whole id
+    #[error("{name:?} is not a whole id of 64 digits")]
+    NotExact {
+        /// The name
+        name: String,
+    },
+}
+
+/// A store's log and refs, loaded.
+pub struct Catalog<'a> {
+    store: &'a Store,
+    /// The log
+    pub log: Log,
+    /// Capture ids by run id
+    names: BTreeMap<String, CaptureId>,
+    /// Refs that are not what they should be
+    pub refusals: Vec<Refusal>,
+}
+
+impl<'a> Catalog<'a> {
+    /// Reads log and refs.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn load(store: &'a Store) -> Result<Self, StoreError> {
+        let mut catalog = Self { store, log: Log::load(store)?, names: BTreeMap::new(), refusals: Vec::new() };
+        for file in store.list(RUNS)?.into_iter().filter(|file| !file.starts_with(".new-")) {
+            match read_ref(store, &file) {
+                Ok(found) => {
+                    catalog.names.insert(found.name, found.capture);
+                }
+                Err(Fault::Refused(refusal)) => catalog.refusals.push(refusal),
+                Err(Fault::Error(error)) => return Err(error),
+            }
+        }
+        Ok(catalog)
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &'a Store {
+        self.store
+    }
+
+    /// All captures that the log has, in its order, each once.
+    #[must_use]
+    pub fn captures(&self) -> Vec<CaptureId> {
+        let mut seen = BTreeSet::new();
+        let entries = self.log.entries.iter().filter(|entry| entry.act == Act::Seal);
+        entries.map(|entry| entry.capture).filter(|capture| seen.insert(*capture)).collect()
+    }
+
+    /// The run ids that name a capture, sorted.
+    #[must_use]
+    pub fn names_of(&self, capture: CaptureId) -> Vec<&str> {
+        self.names.iter().filter(|(_, id)| **id == capture).map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// The capture that a run id names.
+    #[must_use]
+    pub fn by_run_id(&self, name: &str) -> Option<CaptureId> {
+        self.names.get(name).copied()
+    }
+
+    /// All manifests that the log has for a capture.
+    #[must_use]
+    pub fn manifests_of(&self, capture: CaptureId) -> Vec<ObjectId> {
+        let mut seen = BTreeSet::new();
+        let entries = self.log.entries.iter().filter(|entry| entry.act == Act::Seal && entry.capture == capture);
+        entries.map(|entry| entry.manifest).filter(|manifest| seen.insert(*manifest)).collect()
+    }
+
+    /// What `name` stands for. With `exact` only a whole id will do.
+    ///
+    /// # Errors
+    /// When it stands for nothing, or for more than one thing.
+    pub fn resolve(&self, name: &str, exact: bool) -> Result<Resolved, NameError> {
+        let hex = name.len() <= 64 && name.bytes().all(|c| c.is_ascii_digit() || (b'a'..=b'f').contains(&c));
+        if exact && !(hex && name.len() == 64) {
+            return Err(NameError::NotExact { name: name.to_owned() });
+        }
+        let mut meanings: BTreeMap<String, Resolved> = BTreeMap::new();
+        if hex && name.len() >= MIN_PREFIX {
+            for entry in &self.log.entries {
+                let capture = entry.capture;
+                if capture.to_string().starts_with(name) {
+                    let resolved = Resolved { capture, manifests: self.manifests_of(capture) };
+                    meanings.insert(format!("capture {capture}"), resolved);
+                }
+                if entry.manifest.to_string().starts_with(name) {
+                    let resolved = Resolved { capture, manifests: vec![entry.manifest] };
+                    meanings.insert(format!("manifest {}", entry.manifest), resolved);
+                }
+            }
+        }
+        if !exact && let Some(&capture) = self.names.get(name) {
+            let resolved = Resolved { capture, manifests: self.manifests_of(capture) };
+            meanings.entry(format!("capture {capture}")).or_insert(resolved);
+        }
+        let unknown = || NameError::Unknown { name: name.to_owned() };
+        if meanings.len() > 1 {
+            return Err(NameError::Ambiguous { name: name.to_owned(), meanings: meanings.into_keys().collect() });
+        }
+        meanings.into_values().next().ok_or_else(unknown)
+    }
+}
+
+fn read_ref(store: &Store, file: &str) -> Result<Ref, Fault> {
+    let path = format!("{RUNS}/{file}");
+    let bytes = store.read_file(&path, MAX_REF)?.unwrap_or_default();
+    let refuse = |expected: &str, found: String| {
+        Fault::Refused(Refusal::new(Rule::JsonNotCanonical, Subject::File(path.clone()), expected, found))
+    };
+    let found: Ref = document::decode(&bytes).map_err(|error| refuse("a canonical ref", error.to_string()))?;
+    if found.schema == REF_SCHEMA && ref_file_name(&found.name) == file {
+        Ok(found)
+    } else {
+        Err(refuse("a ref under its own file name", format!("a ref for {:?}", found.name)))
+    }
+}
+
+/// Writes the ref of a run id.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_ref(store: &Store, name: &str, capture: CaptureId) -> Result<(), StoreError> {
+    let value = Ref { capture, name: name.to_owned(), schema: REF_SCHEMA.to_owned() };
+    let bytes = document::encode(&value)
+        .map_err(|source| StoreError::Damaged { path: store.root().to_owned(), source })?;
+    store.replace_file(&format!("{RUNS}/{}", ref_file_name(name)), &bytes)
+}

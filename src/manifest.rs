@@ -1,0 +1,251 @@
+//! The sealed documents: capture, manifest, log entry, head, store, ref.
+//!
+//! Each is a serde type whose canonical bytes are the document (`canon::document`). They hold digests and counts, never scores.
+//! See `specs/format-v1.md`, sections 6, 7 and 9.
+
+use serde::{Deserialize, Serialize};
+
+use crate::canon::document;
+use crate::canon::json::JsonError;
+use crate::digest::{Blake3, Sha256};
+use crate::id::{CaptureId, ObjectId};
+
+/// `schema` of a capture document.
+pub const CAPTURE_SCHEMA: &str = "witnessmark.capture/v1";
+/// `schema` of a manifest.
+pub const MANIFEST_SCHEMA: &str = "witnessmark.manifest/v1";
+/// `schema` of a log entry.
+pub const ENTRY_SCHEMA: &str = "witnessmark.entry/v1";
+/// `schema` of the log's head.
+pub const HEAD_SCHEMA: &str = "witnessmark.head/v1";
+/// `schema` of store.json.
+pub const STORE_SCHEMA: &str = "witnessmark.store/v1";
+/// `schema` of a ref.
+pub const REF_SCHEMA: &str = "witnessmark.ref/v1";
+/// The largest manifest or log entry, in bytes.
+pub const MAX_DOCUMENT: u64 = 64 << 20;
+/// The largest number of attachments.
+pub const MAX_ATTACHMENTS: usize = 65_536;
+/// The largest number of rows of a capture.
+pub const MAX_ROWS: u64 = (1 << 31) - 1;
+
+/// The bytes of a sealed file, by digest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunJson {
+    /// Length
+    pub bytes: u64,
+    /// SHA-256
+    pub sha256: Sha256,
+}
+
+/// An opaque file that came with a capture.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attachment {
+    /// BLAKE3 of the file, which is also its object id
+    pub blake3: Blake3,
+    /// Length
+    pub bytes: u64,
+    /// Path below `attachments/`
+    pub path: String,
+}
+
+/// What a capture id names: everything that was captured, and nothing about how it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CaptureDocument {
+    /// Sorted by the bytes of their paths
+    pub attachments: Vec<Attachment>,
+    /// False for a run that never ended
+    pub complete: bool,
+    /// Merkle tree hash of the row records in key order
+    pub row_root: Sha256,
+    /// Number of rows
+    pub rows: u64,
+    /// run.json
+    pub run_json: RunJson,
+    /// [`CAPTURE_SCHEMA`]
+    pub schema: String,
+    /// Merkle tree hash of the score leaves in key order; none in a baseline
+    pub score_root: Option<Sha256>,
+    /// Values a row; none in a baseline
+    pub vocab_size: Option<u64>,
+}
+
+impl CaptureDocument {
+    /// The capture id: SHA-256 of the canonical bytes.
+    ///
+    /// # Errors
+    /// When a number is beyond what a document may hold.
+    pub fn id(&self) -> Result<CaptureId, JsonError> {
+        Ok(CaptureId(Sha256::of(&document::encode(self)?)))
+    }
+}
+
+/// How the pages of a scores shard are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Codec {
+    /// Four zstd frames a page
+    Zstd,
+    /// One LZ4 block a page
+    Lz4,
+    /// Not at all
+    None,
+}
+
+impl Codec {
+    /// All codecs.
+    pub const ALL: [Codec; 3] = [Codec::Zstd, Codec::Lz4, Codec::None];
+
+    /// The name in a manifest.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Codec::Zstd => "zstd",
+            Codec::Lz4 => "lz4",
+            Codec::None => "none",
+        }
+    }
+}
+
+/// A rows shard of a manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RowShard {
+    /// Length of the object
+    pub bytes: u64,
+    /// Its id
+    pub object: ObjectId,
+    /// Rows in it
+    pub rows: u64,
+}
+
+/// A scores shard of a manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScoreShard {
+    /// Length of the object
+    pub bytes: u64,
+    /// How its pages are compressed
+    pub codec: Codec,
+    /// Its id
+    pub object: ObjectId,
+    /// Rows in it
+    pub rows: u64,
+}
+
+/// The program that wrote a manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Writer {
+    /// Its name
+    pub name: String,
+    /// Its version
+    pub version: String,
+}
+
+impl Writer {
+    /// This program.
+    #[must_use]
+    pub fn this() -> Self {
+        Self { name: env!("CARGO_PKG_NAME").to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
+    }
+}
+
+/// One way in which a capture is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// The capture document
+    pub capture: CaptureDocument,
+    /// The rows, in key order
+    pub row_shards: Vec<RowShard>,
+    /// run.json
+    pub run_object: ObjectId,
+    /// [`MANIFEST_SCHEMA`]
+    pub schema: String,
+    /// The scores, in key order; none in a baseline
+    pub score_shards: Vec<ScoreShard>,
+    /// Who wrote it
+    pub writer: Writer,
+}
+
+impl Manifest {
+    /// All objects the manifest names, each with its length and what it is, in the manifest's order.
+    #[must_use]
+    pub fn objects(&self) -> Vec<(ObjectId, u64, String)> {
+        let mut out = vec![(self.run_object, self.capture.run_json.bytes, "run.json".to_owned())];
+        let numbered = |what: &str, n: usize| format!("{what} {n}");
+        out.extend(self.row_shards.iter().enumerate().map(|(n, s)| (s.object, s.bytes, numbered("rows shard", n))));
+        out.extend(self.score_shards.iter().enumerate().map(|(n, s)| (s.object, s.bytes, numbered("scores shard", n))));
+        let attachments = self.capture.attachments.iter();
+        out.extend(attachments.map(|a| (ObjectId(a.blake3), a.bytes, format!("attachment {:?}", a.path))));
+        out
+    }
+}
+
+/// What an entry of the log records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Act {
+    /// A capture was sealed
+    Seal,
+}
+
+/// One entry of the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// What was done
+    pub act: Act,
+    /// When, by the sealer's clock: Unix time in nanoseconds
+    pub at: String,
+    /// To which capture
+    pub capture: CaptureId,
+    /// By which manifest
+    pub manifest: ObjectId,
+    /// [`ENTRY_SCHEMA`]
+    pub schema: String,
+    /// With which program
+    pub tool: String,
+}
+
+/// The head of the log: what readers trust.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Head {
+    /// Length of the entries, in bytes
+    pub bytes: String,
+    /// The store's origin
+    pub origin: String,
+    /// Merkle tree hash of the entries
+    pub root: Sha256,
+    /// [`HEAD_SCHEMA`]
+    pub schema: String,
+    /// Number of entries
+    pub size: u64,
+}
+
+/// store.json.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoreDocument {
+    /// 32 random hexadecimal digits, made with the store: order holds only within one origin
+    pub origin: String,
+    /// [`STORE_SCHEMA`]
+    pub schema: String,
+}
+
+/// A name for a capture.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ref {
+    /// Which capture
+    pub capture: CaptureId,
+    /// The name, usually a run id
+    pub name: String,
+    /// [`REF_SCHEMA`]
+    pub schema: String,
+}

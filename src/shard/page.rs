@@ -1,0 +1,291 @@
+//! Pages: the header in front of each, and the codecs of their bodies.
+//!
+//! A page of scores is one row as four byte planes (BYTE_STREAM_SPLIT of its f32 values); a page of a rows shard is one column.
+//! Headers are read strictly: what does not re-encode to the same bytes is refused. See `specs/format-v1.md`, sections 8.1 and 8.2.
+
+use std::io;
+
+use zstd::zstd_safe;
+
+use super::ShardFault;
+use super::thrift::{Reader, Struct};
+use crate::manifest::Codec;
+
+/// No page header is longer: six varints of at most five bytes, with their field headers.
+pub const MAX_HEADER: usize = 48;
+/// A plane that zstd cannot bring below this many hundredths of its size is stored as raw blocks.
+const WORTHWHILE_PERCENT: usize = 95;
+const ZSTD_LEVEL: i32 = 1;
+const RAW_BLOCK: usize = 1 << 17;
+const ZSTD_MAGIC: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
+
+/// How a page's values are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// One value after the other
+    Plain,
+    /// One plane for each byte of a value
+    ByteStreamSplit,
+}
+
+impl Encoding {
+    /// Parquet's number for it.
+    #[must_use]
+    pub fn number(self) -> i32 {
+        match self {
+            Encoding::Plain => 0,
+            Encoding::ByteStreamSplit => 9,
+        }
+    }
+}
+
+/// What a page header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageHeader {
+    /// Bytes of the body when decompressed
+    pub uncompressed: u32,
+    /// Bytes of the body
+    pub compressed: u32,
+    /// CRC-32 of the body
+    pub crc: u32,
+    /// Number of values, nulls included
+    pub values: u32,
+    /// Layout
+    pub encoding: Encoding,
+}
+
+fn signed(value: u32) -> i32 {
+    value.cast_signed()
+}
+
+impl PageHeader {
+    /// The header's bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let data = Struct::default().i32(1, signed(self.values)).i32(2, self.encoding.number()).i32(3, 3).i32(4, 3);
+        Struct::default()
+            .i32(1, 0)
+            .i32(2, signed(self.uncompressed))
+            .i32(3, signed(self.compressed))
+            .i32(4, signed(self.crc))
+            .nested(5, data)
+            .finish()
+    }
+
+    /// Reads the header at the start of `bytes`; also gives its length.
+    ///
+    /// # Errors
+    /// When the bytes are not exactly those that [`PageHeader::encode`] gives.
+    pub fn decode(bytes: &[u8], encoding: Encoding) -> Result<(Self, usize), ShardFault> {
+        let read = || {
+            let mut reader = Reader::new(bytes);
+            let _page_type = reader.i32(1)?;
+            let uncompressed = u32::try_from(reader.i32(1)?).ok()?;
+            let compressed = u32::try_from(reader.i32(1)?).ok()?;
+            let crc = reader.i32(1)?.cast_unsigned();
+            reader.nested(1)?;
+            let values = u32::try_from(reader.i32(1)?).ok()?;
+            for _ in 0..3 {
+                reader.i32(1)?;
+            }
+            reader.stop()?;
+            reader.stop()?;
+            let header = Self { uncompressed, compressed, crc, values, encoding };
+            (bytes.get(..reader.at)? == header.encode()).then_some((header, reader.at))
+        };
+        read().ok_or_else(|| ShardFault::new("a page header as the format writes it", "other bytes"))
+    }
+}
+
+/// Compresses pages; buffers and contexts are reused.
+pub struct Compressor {
+    codec: Codec,
+    zstd: zstd_safe::CCtx<'static>,
+    plane: Vec<u8>,
+}
+
+impl Compressor {
+    /// For one codec.
+    ///
+    /// # Errors
+    /// When libzstd has no memory for a context.
+    pub fn new(codec: Codec) -> io::Result<Self> {
+        let mut zstd = zstd_safe::CCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)?;
+        zstd.set_parameter(zstd_safe::CParameter::CompressionLevel(ZSTD_LEVEL)).map_err(zstd_error)?;
+        Ok(Self { codec, zstd, plane: Vec::new() })
+    }
+
+    /// Compresses the planes of a row, `[4, vocab]`, into `out`, replacing what is there.
+    ///
+    /// # Errors
+    /// When a compressor fails.
+    pub fn compress(&mut self, planes: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+        out.clear();
+        match self.codec {
+            Codec::None => out.extend_from_slice(planes),
+            Codec::Lz4 => {
+                out.resize(lz4_flex::block::get_maximum_output_size(planes.len()), 0);
+                let len = lz4_flex::block::compress_into(planes, out).map_err(io::Error::other)?;
+                out.truncate(len);
+            }
+            Codec::Zstd => {
+                for plane in planes.chunks_exact((planes.len() / 4).max(1)) {
+                    self.compress_plane(plane, out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn compress_plane(&mut self, plane: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+        self.plane.resize(zstd_safe::compress_bound(plane.len()), 0);
+        let len = self.zstd.compress2(self.plane.as_mut_slice(), plane).map_err(zstd_error)?;
+        if len * 100 < plane.len() * WORTHWHILE_PERCENT {
+            out.extend_from_slice(&self.plane[..len]);
+        } else {
+            write_raw_frame(plane, out);
+        }
+        Ok(())
+    }
+}
+
+/// A zstd frame (RFC 8878, section 3.1.1) of raw blocks: decodes at the speed of a copy.
+fn write_raw_frame(plane: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&ZSTD_MAGIC);
+    out.push(0xA0);
+    out.extend_from_slice(&u32::try_from(plane.len()).unwrap_or(u32::MAX).to_le_bytes());
+    let mut blocks = plane.chunks(RAW_BLOCK).peekable();
+    while let Some(block) = blocks.next() {
+        let last = u32::from(blocks.peek().is_none());
+        let header = u32::try_from(block.len()).unwrap_or(u32::MAX) << 3 | last;
+        out.extend_from_slice(&header.to_le_bytes()[..3]);
+        out.extend_from_slice(block);
+    }
+}
+
+/// Decompresses pages; the context is reused.
+pub struct Decompressor {
+    codec: Codec,
+    zstd: zstd_safe::DCtx<'static>,
+}
+
+impl Decompressor {
+    /// For one codec.
+    ///
+    /// # Errors
+    /// When libzstd has no memory for a context.
+    pub fn new(codec: Codec) -> io::Result<Self> {
+        Ok(Self { codec, zstd: zstd_safe::DCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)? })
+    }
+
+    /// Decompresses a page's body into the planes of a row, `[4, vocab]`, whose length `planes` has.
+    ///
+    /// # Errors
+    /// When the body is not what the codec's row of the table in format section 8.2 says, to the last byte.
+    pub fn decompress(&mut self, body: &[u8], planes: &mut [u8]) -> Result<(), ShardFault> {
+        match self.codec {
+            Codec::None => {
+                if body.len() != planes.len() {
+                    let found = format!("{} bytes", body.len());
+                    return Err(ShardFault::new(format!("{} bytes", planes.len()), found));
+                }
+                planes.copy_from_slice(body);
+                Ok(())
+            }
+            Codec::Lz4 => match lz4_flex::block::decompress_into(body, planes) {
+                Ok(len) if len == planes.len() => Ok(()),
+                Ok(len) => Err(ShardFault::new(format!("{} bytes in the LZ4 block", planes.len()), len.to_string())),
+                Err(error) => Err(ShardFault::new("an LZ4 block of a row", error.to_string())),
+            },
+            Codec::Zstd => {
+                let mut rest = body;
+                for plane in planes.chunks_exact_mut((planes.len() / 4).max(1)) {
+                    rest = self.decompress_plane(rest, plane)?;
+                }
+                if rest.is_empty() {
+                    Ok(())
+                } else {
+                    Err(ShardFault::new("four zstd frames a page", format!("{} bytes after them", rest.len())))
+                }
+            }
+        }
+    }
+
+    fn decompress_plane<'a>(&mut self, body: &'a [u8], plane: &mut [u8]) -> Result<&'a [u8], ShardFault> {
+        let fault = |found: String| Err(ShardFault::new("a zstd frame of a plane", found));
+        let whole = zstd_safe::find_frame_compressed_size(body).ok().filter(|&len| len <= body.len());
+        let (Some(len), true) = (whole, body.starts_with(&ZSTD_MAGIC)) else {
+            return fault("no zstd frame".to_owned());
+        };
+        let (frame, rest) = body.split_at(len);
+        // Descriptor (RFC 8878, section 3.1.1.1.1): no checksum, no reserved bit, no dictionary.
+        if frame.get(4).is_none_or(|descriptor| descriptor & 0b0000_1111 != 0) {
+            return fault("a frame with a checksum or a dictionary".to_owned());
+        }
+        let stated = zstd_safe::get_frame_content_size(frame).ok().flatten();
+        if stated != u64::try_from(plane.len()).ok() {
+            return fault(format!("a frame that states a content size of {stated:?}"));
+        }
+        match self.zstd.decompress(plane, frame) {
+            Ok(len) if len == plane.len() => Ok(rest),
+            Ok(len) => fault(format!("{len} bytes in the frame")),
+            Err(code) => fault(zstd_safe::get_error_name(code).to_owned()),
+        }
+    }
+}
+
+fn zstd_error(code: usize) -> io::Error {
+    io::Error::other(zstd_safe::get_error_name(code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planes(vocab: usize) -> Vec<u8> {
+        let noise = |n: usize| u8::try_from(n.wrapping_mul(0x9E37_79B1) >> 24 & 0xff).unwrap();
+        (0..vocab * 4).map(|n| if n < vocab * 2 { 0 } else { noise(n) }).collect()
+    }
+
+    #[test]
+    fn every_codec_gives_back_the_planes() {
+        for codec in Codec::ALL {
+            for vocab in [1, 7, 200_000] {
+                let planes = planes(vocab);
+                let mut body = Vec::new();
+                Compressor::new(codec).unwrap().compress(&planes, &mut body).unwrap();
+                let mut again = vec![0xee; planes.len()];
+                Decompressor::new(codec).unwrap().decompress(&body, &mut again).unwrap();
+                assert!(again == planes, "{codec:?} {vocab}");
+                body.push(0);
+                assert!(Decompressor::new(codec).unwrap().decompress(&body, &mut again).is_err(), "{codec:?} {vocab}");
+            }
+        }
+    }
+
+    #[test]
+    fn skippable_and_missing_frames_are_refused() {
+        let planes = planes(1000);
+        let mut body = Vec::new();
+        Compressor::new(Codec::Zstd).unwrap().compress(&planes, &mut body).unwrap();
+        let mut decompressor = Decompressor::new(Codec::Zstd).unwrap();
+        let mut out = vec![0; planes.len()];
+        let skippable = [&[0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 1, 2], body.as_slice()].concat();
+        assert!(decompressor.decompress(&skippable, &mut out).is_err());
+        for cut in 0..body.len() {
+            assert!(decompressor.decompress(&body[..cut], &mut out).is_err(), "{cut}");
+        }
+    }
+
+    #[test]
+    fn headers_round_trip_and_nothing_else_is_read() {
+        let header = PageHeader { uncompressed: 600, compressed: 77, crc: 0xdead_beef, values: 150, encoding: Encoding::Plain };
+        let bytes = header.encode();
+        assert!(bytes.len() <= MAX_HEADER);
+        assert_eq!(PageHeader::decode(&bytes, Encoding::Plain).unwrap(), (header, bytes.len()));
+        assert!(PageHeader::decode(&bytes, Encoding::ByteStreamSplit).is_err());
+        for cut in 0..bytes.len() {
+            assert!(PageHeader::decode(&bytes[..cut], Encoding::Plain).is_err());
+        }
+    }
+}

@@ -1,0 +1,530 @@
+//! The store: bytes by digest, in a local folder.
+//!
+//! Objects are immutable and named by the BLAKE3 of their bytes. Reading never follows a link below the store's root and never opens
+//! anything but a regular file; writing goes through a [`Staging`] folder and becomes visible by rename, after a sync. What is staged
+//! and not committed vanishes. The log is another room's. See `specs/format-v1.md`, section 9.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+use tempfile::TempDir;
+
+use crate::canon::document;
+use crate::canon::json::JsonError;
+use crate::digest::{Blake3Stream, Sha256};
+use crate::id::ObjectId;
+use crate::manifest::{MAX_DOCUMENT, STORE_SCHEMA, StoreDocument};
+use crate::refusal::{Refusal, Rule, Subject};
+
+const STORE_FILE: &str = "store.json";
+const FOLDERS: [&str; 5] = ["objects", "log", "refs", "refs/runs", "tmp"];
+const COPY_STEP: usize = 64 << 10;
+/// From this many new objects on, one sync of the file system is cheaper than one a file.
+const SYNC_ALL_FROM: usize = 16;
+
+/// What keeps a store from answering. Not a refusal: nothing is known about the evidence.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The operating system said no
+    #[error("cannot {act} {path}: {source}", path = path.display())]
+    Io {
+        /// What was tried
+        act: &'static str,
+        /// On what
+        path: PathBuf,
+        /// The answer
+        source: io::Error,
+    },
+    /// No store.json there
+    #[error("{path} is not a witnessmark store: it has no store.json", path = path.display())]
+    NotAStore {
+        /// The folder
+        path: PathBuf,
+    },
+    /// A store of a format that this program does not know
+    #[error("{path} is a store of another version: expected schema {STORE_SCHEMA}, found {found}", path = path.display())]
+    OtherVersion {
+        /// The folder
+        path: PathBuf,
+        /// Its schema
+        found: String,
+    },
+    /// store.json is damaged
+    #[error("{path}/store.json is damaged: {source}", path = path.display())]
+    Damaged {
+        /// The folder
+        path: PathBuf,
+        /// What is wrong with it
+        source: JsonError,
+    },
+}
+
+/// Attaches what was tried, and on what, to an I/O error.
+pub fn io_error(act: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> StoreError {
+    let path = path.into();
+    move |source| StoreError::Io { act, path, source }
+}
+
+/// Why something could not be had from a store.
+#[derive(Debug)]
+pub enum Fault {
+    /// It breaks a rule
+    Refused(Refusal),
+    /// It could not be looked at
+    Error(StoreError),
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Fault::Error(error)
+    }
+}
+
+enum Found {
+    File(File, u64),
+    Nothing,
+    NotRegular(&'static str),
+}
+
+/// A store that is there.
+#[derive(Debug)]
+pub struct Store {
+    root: PathBuf,
+    folder: OwnedFd,
+    origin: String,
+}
+
+impl Store {
+    /// Opens the store at `root`.
+    ///
+    /// # Errors
+    /// When it is not there, not a store, of another version or damaged.
+    pub fn open(root: &Path) -> Result<Self, StoreError> {
+        let folder: OwnedFd = File::open(root).map_err(io_error("open the store", root))?.into();
+        let store = Self { root: root.to_owned(), folder, origin: String::new() };
+        let bytes = match store.find(&[STORE_FILE])? {
+            Found::File(file, len) => store.read_all(file, len.min(MAX_DOCUMENT), STORE_FILE)?,
+            Found::Nothing | Found::NotRegular(_) => return Err(StoreError::NotAStore { path: root.to_owned() }),
+        };
+        let damaged = |source| StoreError::Damaged { path: root.to_owned(), source };
+        let json = crate::canon::json::Json::parse(&bytes).map_err(damaged)?;
+        let schema = json.get("schema").map(crate::canon::json::Json::to_text).unwrap_or_default();
+        if schema != format!("\"{STORE_SCHEMA}\"") {
+            return Err(StoreError::OtherVersion { path: root.to_owned(), found: schema });
+        }
+        let document: StoreDocument = document::decode(&bytes).map_err(damaged)?;
+        Ok(Self { origin: document.origin, ..store })
+    }
+
+    /// Makes a store at `root`, a folder that is not there or empty. `origin` is 32 random hexadecimal digits.
+    ///
+    /// # Errors
+    /// When the folder cannot be made or has something in it.
+    pub fn create(root: &Path, origin: String) -> Result<Self, StoreError> {
+        fs::create_dir_all(root).map_err(io_error("make", root))?;
+        let mut there = fs::read_dir(root).map_err(io_error("list", root))?;
+        if there.next().is_some() {
+            return Err(StoreError::NotAStore { path: root.to_owned() });
+        }
+        for folder in FOLDERS {
+            let path = root.join(folder);
+            fs::create_dir(&path).map_err(io_error("make", path))?;
+        }
+        let document = StoreDocument { origin, schema: STORE_SCHEMA.to_owned() };
+        let bytes = document::encode(&document)
+            .map_err(|source| StoreError::Damaged { path: root.to_owned(), source })?;
+        write_durably(&root.join(STORE_FILE), &bytes)?;
+        Self::open(root)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The random id it was made with.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// The path of an object below the root.
+    #[must_use]
+    pub fn object_path(id: &ObjectId) -> String {
+        let digits = id.to_string();
+        let (folder, file) = digits.split_at(2);
+        format!("objects/{folder}/{file}")
+    }
+
+    /// Opens what lies at `parts` below the root, component by component, following no link.
+    fn find(&self, parts: &[&str]) -> Result<Found, StoreError> {
+        let path = || self.root.join(parts.join("/"));
+        let Some((name, folders)) = parts.split_last() else { return Ok(Found::Nothing) };
+        let mut current: Option<OwnedFd> = None;
+        for folder in folders {
+            let at = current.as_ref().unwrap_or(&self.folder);
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            current = match rustix::fs::openat(at, *folder, flags, Mode::empty()) {
+                Ok(next) => Some(next),
+                Err(Errno::NOENT) => return Ok(Found::Nothing),
+                Err(Errno::LOOP | Errno::NOTDIR) => return Ok(Found::NotRegular("a folder on its path is a link or no folder")),
+                Err(errno) => return Err(io_error("open", path())(errno.into())),
+            };
+        }
+        let at = current.as_ref().unwrap_or(&self.folder);
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match rustix::fs::openat(at, *name, flags, Mode::empty()) {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Ok(Found::Nothing),
+            Err(Errno::LOOP) => return Ok(Found::NotRegular("a symbolic link")),
+            Err(Errno::NXIO) => return Ok(Found::NotRegular("a socket or pipe")),
+            Err(errno) => return Err(io_error("open", path())(errno.into())),
+        };
+        let stat = rustix::fs::fstat(&file).map_err(|errno| io_error("stat", path())(errno.into()))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Ok(Found::NotRegular("a folder, pipe or device"));
+        }
+        Ok(Found::File(File::from(file), u64::try_from(stat.st_size).unwrap_or(0)))
+    }
+
+    fn read_all(&self, file: File, len: u64, name: &str) -> Result<Vec<u8>, StoreError> {
+        let mut bytes = Vec::new();
+        file.take(len).read_to_end(&mut bytes).map_err(io_error("read", self.root.join(name)))?;
+        Ok(bytes)
+    }
+
+    /// A small file of the store by its path below the root; none where there is none.
+    ///
+    /// # Errors
+    /// An I/O error, or the refusals not-a-regular-file and limit-exceeded.
+    pub fn read_file(&self, path: &str, limit: u64) -> Result<Option<Vec<u8>>, Fault> {
+        let parts: Vec<&str> = path.split('/').collect();
+        let subject = || Subject::File(path.to_owned());
+        match self.find(&parts)? {
+            Found::Nothing => Ok(None),
+            Found::NotRegular(what) => {
+                Err(Fault::Refused(Refusal::new(Rule::NotARegularFile, subject(), "a regular file", what)))
+            }
+            Found::File(_, len) if len > limit => {
+                let found = format!("{len} bytes");
+                Err(Fault::Refused(Refusal::new(Rule::LimitExceeded, subject(), format!("at most {limit} bytes"), found)))
+            }
+            Found::File(file, len) => Ok(Some(self.read_all(file, len, path)?)),
+        }
+    }
+
+    /// Opens an object that something names as `bytes` long; `role` says what it is to that something.
+    ///
+    /// # Errors
+    /// An I/O error, or the refusals object-missing, not-a-regular-file, and object-digest where the length is another.
+    pub fn open_object(&self, id: &ObjectId, bytes: Option<u64>, role: &str) -> Result<(File, u64), Fault> {
+        let path = Self::object_path(id);
+        let parts: Vec<&str> = path.split('/').collect();
+        let refuse = |rule, expected: String, found: String| {
+            Err(Fault::Refused(Refusal::new(rule, Subject::Object(*id, role.to_owned()), expected, found)))
+        };
+        match self.find(&parts)? {
+            Found::Nothing => refuse(Rule::ObjectMissing, format!("an object at {path}"), "nothing".to_owned()),
+            Found::NotRegular(what) => refuse(Rule::NotARegularFile, "a regular file".to_owned(), what.to_owned()),
+            Found::File(_, len) if bytes.is_some_and(|bytes| bytes != len) => {
+                refuse(Rule::ObjectDigest, format!("{} bytes", bytes.unwrap_or(0)), format!("{len} bytes"))
+            }
+            Found::File(file, len) => Ok((file, len)),
+        }
+    }
+
+    /// Reads a whole object and checks its digest.
+    ///
+    /// # Errors
+    /// As [`Store::open_object`]; object-digest where the bytes have another digest; limit-exceeded beyond `limit`.
+    pub fn read_object(&self, id: &ObjectId, bytes: Option<u64>, limit: u64, role: &str) -> Result<Vec<u8>, Fault> {
+        let (file, len) = self.open_object(id, bytes, role)?;
+        let subject = || Subject::Object(*id, role.to_owned());
+        if len > limit {
+            let found = format!("{len} bytes");
+            return Err(Fault::Refused(Refusal::new(Rule::LimitExceeded, subject(), format!("at most {limit} bytes"), found)));
+        }
+        let content = self.read_all(file, len, &Self::object_path(id))?;
+        let found = ObjectId(crate::digest::Blake3::of(&content));
+        if found != *id {
+            let refusal = Refusal::new(Rule::ObjectDigest, subject(), format!("BLAKE3 {id}"), found.to_string());
+            return Err(Fault::Refused(refusal));
+        }
+        Ok(content)
+    }
+
+    /// Hashes an object from its first byte to its last without keeping it; `progress` is told of each step's bytes.
+    ///
+    /// # Errors
+    /// As [`Store::read_object`].
+    pub fn check_object(&self, id: &ObjectId, bytes: u64, role: &str, progress: &dyn Fn(u64)) -> Result<(), Fault> {
+        let (file, _) = self.open_object(id, Some(bytes), role)?;
+        let (found, _) = hash_file(file.take(bytes), progress)
+            .map_err(io_error("read", self.root.join(Self::object_path(id))))?;
+        if found == *id {
+            return Ok(());
+        }
+        let subject = Subject::Object(*id, role.to_owned());
+        Err(Fault::Refused(Refusal::new(Rule::ObjectDigest, subject, format!("BLAKE3 {id}"), found.to_string())))
+    }
+
+    /// The files in a folder of the store, by name, sorted; none where there is no folder.
+    ///
+    /// # Errors
+    /// When the folder cannot be listed.
+    pub fn list(&self, folder: &str) -> Result<Vec<String>, StoreError> {
+        let path = self.root.join(folder);
+        let entries = match fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(io_error("list", path)(error)),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(io_error("list", &path))?;
+            names.extend(entry.file_name().into_string());
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Writes a small file below the root: temporary, synced, renamed into place, folder synced.
+    ///
+    /// # Errors
+    /// When it cannot be written; then what was there before is still there.
+    pub fn replace_file(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let target = self.root.join(path);
+        if let Some(folder) = target.parent() {
+            fs::create_dir_all(folder).map_err(io_error("make", folder))?;
+        }
+        write_durably(&target, bytes)
+    }
+
+    /// A place to prepare objects in.
+    ///
+    /// # Errors
+    /// When no folder can be made.
+    pub fn stage(&self) -> Result<Staging<'_>, StoreError> {
+        let tmp = self.root.join("tmp");
+        fs::create_dir_all(&tmp).map_err(io_error("make", &tmp))?;
+        let folder = tempfile::Builder::new().prefix("seal-").tempdir_in(&tmp).map_err(io_error("make a folder in", tmp))?;
+        Ok(Staging { store: self, folder, count: 0, ready: Vec::new() })
+    }
+}
+
+/// BLAKE3 of all that `input` gives, and how much that is.
+///
+/// # Errors
+/// When the input cannot be read.
+pub fn hash_file(mut input: impl Read, progress: &dyn Fn(u64)) -> io::Result<(ObjectId, u64)> {
+    let mut hash = Blake3Stream::default();
+    let mut buffer = vec![0; COPY_STEP];
+    let mut total = 0;
+    loop {
+        let len = match input.read(&mut buffer) {
+            Ok(0) => return Ok((ObjectId(hash.digest()), total)),
+            Ok(len) => len,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        hash.update(buffer.get(..len).unwrap_or_default());
+        let step = u64::try_from(len).unwrap_or(0);
+        total += step;
+        progress(step);
+    }
+}
+
+/// Temp file in the same folder, synced, renamed over `target`, folder synced.
+fn write_durably(target: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let folder = target.parent().unwrap_or(Path::new("."));
+    let write = || -> io::Result<()> {
+        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+        file.write_all(bytes)?;
+        file.as_file().sync_all()?;
+        file.persist(target).map_err(|error| error.error)?;
+        sync_folder(folder)
+    };
+    write().map_err(io_error("write", target))
+}
+
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// An object that is written and not yet in the store.
+#[derive(Debug)]
+struct StagedObject {
+    id: ObjectId,
+    path: PathBuf,
+}
+
+/// Objects on their way into a store. Dropped without [`Staging::commit`], it leaves nothing behind.
+#[derive(Debug)]
+pub struct Staging<'a> {
+    store: &'a Store,
+    folder: TempDir,
+    count: u64,
+    ready: Vec<StagedObject>,
+}
+
+/// How far a staging had come; see [`Staging::roll_back`].
+#[derive(Debug, Clone, Copy)]
+pub struct Mark(usize);
+
+impl Staging<'_> {
+    /// A file to write an object into; hand it back with [`Staging::add`].
+    ///
+    /// # Errors
+    /// When no file can be made.
+    pub fn new_file(&mut self) -> Result<(BufWriter<File>, PathBuf), StoreError> {
+        let path = self.folder.path().join(self.count.to_string());
+        self.count += 1;
+        let file = File::create_new(&path).map_err(io_error("make", &path))?;
+        Ok((BufWriter::with_capacity(1 << 18, file), path))
+    }
+
+    /// Takes a finished file as the object `id`.
+    pub fn add(&mut self, id: ObjectId, path: PathBuf) {
+        self.ready.push(StagedObject { id, path });
+    }
+
+    /// Stages `bytes` as an object.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn add_bytes(&mut self, bytes: &[u8]) -> Result<ObjectId, StoreError> {
+        let (mut file, path) = self.new_file()?;
+        file.write_all(bytes).and_then(|()| file.flush()).map_err(io_error("write", &path))?;
+        let id = ObjectId(crate::digest::Blake3::of(bytes));
+        self.add(id, path);
+        Ok(id)
+    }
+
+    /// Stages all that `input` gives as an object; also gives its length.
+    ///
+    /// # Errors
+    /// When it cannot be read or written.
+    pub fn add_stream(&mut self, input: impl Read) -> Result<(ObjectId, u64), StoreError> {
+        let (mut file, path) = self.new_file()?;
+        let copied = hash_file(Tee { input, output: &mut file }, &|_| {});
+        let (id, len) = copied.and_then(|done| file.flush().map(|()| done)).map_err(io_error("write", &path))?;
+        self.add(id, path);
+        Ok((id, len))
+    }
+
+    /// How far the staging is now.
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        Mark(self.ready.len())
+    }
+
+    /// Forgets what was staged since `mark`, and frees its space.
+    ///
+    /// # Errors
+    /// When a file cannot be removed.
+    pub fn roll_back(&mut self, mark: Mark) -> Result<(), StoreError> {
+        for object in self.ready.drain(mark.0.min(self.ready.len())..) {
+            fs::remove_file(&object.path).map_err(io_error("remove", object.path))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the store has `id` and will keep it as it is.
+    #[must_use]
+    pub fn is_new(&self, id: &ObjectId) -> bool {
+        !self.store.root.join(Store::object_path(id)).exists()
+    }
+
+    /// Makes all that is staged part of the store; gives the number of objects that were new. An object that is there already is
+    /// read and compared, not believed.
+    ///
+    /// # Errors
+    /// When something cannot be written: then the store has what it had, perhaps with more objects that nothing names.
+    /// object-digest and not-a-regular-file where an object that is there is not what its name says.
+    pub fn commit(mut self) -> Result<usize, Fault> {
+        let objects = std::mem::take(&mut self.ready);
+        let mut new = Vec::new();
+        let mut seen = BTreeSet::new();
+        for object in objects {
+            if !seen.insert(object.id) {
+                continue;
+            }
+            match self.store.open_object(&object.id, None, "object") {
+                Ok((_, len)) => self.store.check_object(&object.id, len, "object", &|_| {})?,
+                Err(Fault::Refused(refusal)) if refusal.rule == Rule::ObjectMissing => new.push(object),
+                Err(fault) => return Err(fault),
+            }
+        }
+        self.sync(&new)?;
+        let mut folders = BTreeSet::new();
+        for object in &new {
+            let target = self.store.root.join(Store::object_path(&object.id));
+            let folder = target.parent().unwrap_or(&self.store.root).to_owned();
+            if folders.insert(folder.clone()) {
+                match fs::create_dir(&folder) {
+                    Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                        return Err(io_error("make", folder)(error).into());
+                    }
+                    _ => {}
+                }
+            }
+            fs::rename(&object.path, &target).map_err(io_error("rename into place", target))?;
+        }
+        if !new.is_empty() {
+            folders.insert(self.store.root.join("objects"));
+        }
+        for folder in folders {
+            sync_folder(&folder).map_err(io_error("sync", folder))?;
+        }
+        Ok(new.len())
+    }
+
+    fn sync(&self, objects: &[StagedObject]) -> Result<(), StoreError> {
+        #[cfg(target_os = "linux")]
+        if objects.len() >= SYNC_ALL_FROM {
+            let synced = rustix::fs::syncfs(&self.store.folder).map_err(io::Error::from);
+            return synced.map_err(io_error("sync", &self.store.root));
+        }
+        for object in objects {
+            let synced = File::open(&object.path).and_then(|file| file.sync_all());
+            synced.map_err(io_error("sync", &object.path))?;
+        }
+        Ok(())
+    }
+}
+
+struct Tee<R, W> {
+    input: R,
+    output: W,
+}
+
+impl<R: Read, W: Write> Read for Tee<R, W> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.input.read(buffer)?;
+        self.output.write_all(buffer.get(..len).unwrap_or_default())?;
+        Ok(len)
+    }
+}
+
+/// The file name that stands for any name (format section 9): safe on every file system, case-insensitive ones included.
+#[must_use]
+pub fn ref_file_name(name: &str) -> String {
+    let mut out = String::new();
+    for (n, byte) in name.bytes().enumerate() {
+        match byte {
+            b'.' if n == 0 => out.push_str("%2e"),
+            b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-' => out.push(char::from(byte)),
+            _ => {
+                out.push('%');
+                out.push_str(&crate::digest::hex(&[byte]));
+            }
+        }
+    }
+    if out.len() > 200 { format!("sha256-{}", Sha256::of(name.as_bytes())) } else { out }
+}
