@@ -6,10 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::binding::{MAX_RUN_JSON, Run};
 use crate::canon::document;
-use crate::id::{CaptureId, ObjectId};
+use crate::digest::Sha256;
+use crate::id::{CaptureId, ObjectId, TokenId};
 use crate::log::Log;
-use crate::manifest::{Act, REF_SCHEMA, Ref};
+use crate::manifest::{Act, MAX_DOCUMENT, Manifest, REF_SCHEMA, Ref};
 use crate::refusal::{Refusal, Rule, Subject};
 use crate::store::{Fault, Store, StoreError, ref_file_name};
 
@@ -114,6 +116,33 @@ impl<'a> Catalog<'a> {
         let mut seen = BTreeSet::new();
         let entries = self.log.entries.iter().filter(|entry| entry.act == Act::Seal && entry.capture == capture);
         entries.map(|entry| entry.manifest).filter(|manifest| seen.insert(*manifest)).collect()
+    }
+
+    /// The manifest of a capture, the first that can be read, with digests checked up to the capture id.
+    #[must_use]
+    pub fn manifest(&self, capture: CaptureId) -> Option<Manifest> {
+        self.manifests_of(capture).iter().find_map(|id| {
+            let bytes = self.store.read_object(id, None, MAX_DOCUMENT, "manifest").ok()?;
+            let manifest: Manifest = document::decode(&bytes).ok()?;
+            (manifest.capture.id().ok()? == capture).then_some(manifest)
+        })
+    }
+
+    /// The run of a capture, by documents whose digests are checked.
+    #[must_use]
+    pub fn run(&self, manifest: &Manifest) -> Option<Run> {
+        let declared = manifest.capture.run_json;
+        let read = self.store.read_object(&manifest.run_object, Some(declared.bytes), MAX_RUN_JSON, "run.json");
+        let bytes = read.ok().filter(|bytes| Sha256::of(bytes) == declared.sha256)?;
+        Run::parse(&bytes).ok()
+    }
+
+    /// The output of a request of the run that `run_id` names in this store.
+    #[must_use]
+    pub fn continuation(&self, run_id: &str, request_id: &str) -> Option<Vec<TokenId>> {
+        let manifest = self.manifest(self.by_run_id(run_id)?)?;
+        let request = self.run(&manifest)?.requests.into_iter().find(|request| request.request_id == request_id)?;
+        Some(request.output_token_ids)
     }
 
     /// What `name` stands for. With `exact` only a whole id will do.

@@ -1,1 +1,5 @@
-fn main(){}
+//! The witnessmark command.
+
+fn main() -> std::process::ExitCode {
+    witnessmark::cli::main()
+}

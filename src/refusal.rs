@@ -34,6 +34,7 @@ rules! {
     NotARegularFile = "not-a-regular-file",
     PathEscape = "path-escape",
     NothingToVerify = "nothing-to-verify",
+    NameTaken = "name-taken",
     LogInconsistent = "log-inconsistent",
     ObjectMissing = "object-missing",
     ObjectDigest = "object-digest",

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::canon::json::Json;
 use crate::digest::{Blake3, Sha256};
 use crate::id::{Nanos, RequestKey, RowKey, TokenId};
+use crate::merkle::Tree;
 
 /// Domain of a row record.
 pub const ROW_DOMAIN: &[u8] = b"witnessmark.row/v1\0";
@@ -386,6 +387,21 @@ impl Row {
         }
         if faults.is_empty() { Ok((row, number)) } else { Err(faults) }
     }
+}
+
+/// Row root and score root (format section 5) of rows in key order; no score root where no row has a score digest.
+#[must_use]
+pub fn roots(rows: &[Row]) -> (Sha256, Option<Sha256>) {
+    let (mut row_tree, mut score_tree) = (Tree::default(), Tree::default());
+    let mut buffer = Vec::new();
+    for row in rows {
+        row.write_record(&mut buffer);
+        row_tree.push(&buffer);
+        if row.write_score_entry(&mut buffer) {
+            score_tree.push(&buffer);
+        }
+    }
+    (row_tree.root(), (score_tree.size() > 0).then(|| score_tree.root()))
 }
 
 fn type_fault(field: &'static str, expected: &str, found: &Json) -> FieldFault {

@@ -4,7 +4,7 @@
 //! anything but a regular file; writing goes through a [`Staging`] folder and becomes visible by rename, after a sync. What is staged
 //! and not committed vanishes. The log is another room's. See `specs/format-v1.md`, section 9.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::OwnedFd;
@@ -435,30 +435,28 @@ impl Staging<'_> {
         Ok(())
     }
 
-    /// Whether the store has `id` and will keep it as it is.
-    #[must_use]
-    pub fn is_new(&self, id: &ObjectId) -> bool {
-        !self.store.root.join(Store::object_path(id)).exists()
-    }
-
-    /// Makes all that is staged part of the store; gives the number of objects that were new. An object that is there already is
-    /// read and compared, not believed.
+    /// Makes all that is staged part of the store. An object that is there already is read and compared, not believed; what was found
+    /// wrong with such objects is given back, and they are left alone.
     ///
     /// # Errors
-    /// When something cannot be written: then the store has what it had, perhaps with more objects that nothing names.
-    /// object-digest and not-a-regular-file where an object that is there is not what its name says.
-    pub fn commit(mut self) -> Result<usize, Fault> {
+    /// When something cannot be read or written: then the store has what it had, perhaps with more objects that nothing names.
+    pub fn commit(mut self) -> Result<BTreeMap<ObjectId, Refusal>, StoreError> {
         let objects = std::mem::take(&mut self.ready);
         let mut new = Vec::new();
+        let mut damaged = BTreeMap::new();
         let mut seen = BTreeSet::new();
         for object in objects {
             if !seen.insert(object.id) {
                 continue;
             }
-            match self.store.open_object(&object.id, None, "object") {
-                Ok((_, len)) => self.store.check_object(&object.id, len, "object", &|_| {})?,
+            let there = self.store.open_object(&object.id, None, "object");
+            match there.and_then(|(_, len)| self.store.check_object(&object.id, len, "object", &|_| {})) {
+                Ok(()) => {}
                 Err(Fault::Refused(refusal)) if refusal.rule == Rule::ObjectMissing => new.push(object),
-                Err(fault) => return Err(fault),
+                Err(Fault::Refused(refusal)) => {
+                    damaged.insert(object.id, refusal);
+                }
+                Err(Fault::Error(error)) => return Err(error),
             }
         }
         self.sync(&new)?;
@@ -466,13 +464,11 @@ impl Staging<'_> {
         for object in &new {
             let target = self.store.root.join(Store::object_path(&object.id));
             let folder = target.parent().unwrap_or(&self.store.root).to_owned();
-            if folders.insert(folder.clone()) {
-                match fs::create_dir(&folder) {
-                    Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                        return Err(io_error("make", folder)(error).into());
-                    }
-                    _ => {}
-                }
+            if folders.insert(folder.clone())
+                && let Err(error) = fs::create_dir(&folder)
+                && error.kind() != io::ErrorKind::AlreadyExists
+            {
+                return Err(io_error("make", folder)(error));
             }
             fs::rename(&object.path, &target).map_err(io_error("rename into place", target))?;
         }
@@ -482,7 +478,7 @@ impl Staging<'_> {
         for folder in folders {
             sync_folder(&folder).map_err(io_error("sync", folder))?;
         }
-        Ok(new.len())
+        Ok(damaged)
     }
 
     fn sync(&self, objects: &[StagedObject]) -> Result<(), StoreError> {

@@ -180,9 +180,11 @@ impl Canonical {
         }
     }
 
-    /// Takes a row as the four byte planes of its f32 values (BYTE_STREAM_SPLIT), each `[vocab]`.
-    pub fn set_from_planes(&mut self, planes: [&[u8]; 4]) {
-        let [p0, p1, p2, p3] = planes;
+    /// Takes a row as the four byte planes of its f32 values (BYTE_STREAM_SPLIT), one after the other: `[4, vocab]`.
+    pub fn set_from_planes(&mut self, planes: &[u8]) {
+        let (p01, p23) = planes.split_at(planes.len() / 2);
+        let (p0, p1) = p01.split_at(p01.len() / 2);
+        let (p2, p3) = p23.split_at(p23.len() / 2);
         if is_zero(p0) && is_zero(p1) {
             self.dtype = Dtype::Bf16;
             self.bytes.resize(p2.len() * 2, 0);
@@ -444,9 +446,8 @@ mod tests {
             let row = from_f32(&values);
             let mut planes = Vec::new();
             row.write_planes(&mut planes);
-            let n = values.len();
             let mut again = Canonical::default();
-            again.set_from_planes([&planes[..n], &planes[n..2 * n], &planes[2 * n..3 * n], &planes[3 * n..]]);
+            again.set_from_planes(&planes);
             assert_eq!((again.dtype(), again.bytes()), (row.dtype(), row.bytes()));
             let mut wide = Vec::new();
             row.widen_into(&mut wide);

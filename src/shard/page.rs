@@ -165,25 +165,24 @@ fn write_raw_frame(plane: &[u8], out: &mut Vec<u8>) {
 
 /// Decompresses pages; the context is reused.
 pub struct Decompressor {
-    codec: Codec,
     zstd: zstd_safe::DCtx<'static>,
 }
 
 impl Decompressor {
-    /// For one codec.
+    /// For all codecs.
     ///
     /// # Errors
     /// When libzstd has no memory for a context.
-    pub fn new(codec: Codec) -> io::Result<Self> {
-        Ok(Self { codec, zstd: zstd_safe::DCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)? })
+    pub fn new() -> io::Result<Self> {
+        Ok(Self { zstd: zstd_safe::DCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)? })
     }
 
     /// Decompresses a page's body into the planes of a row, `[4, vocab]`, whose length `planes` has.
     ///
     /// # Errors
     /// When the body is not what the codec's row of the table in format section 8.2 says, to the last byte.
-    pub fn decompress(&mut self, body: &[u8], planes: &mut [u8]) -> Result<(), ShardFault> {
-        match self.codec {
+    pub fn decompress(&mut self, codec: Codec, body: &[u8], planes: &mut [u8]) -> Result<(), ShardFault> {
+        match codec {
             Codec::None => {
                 if body.len() != planes.len() {
                     let found = format!("{} bytes", body.len());
@@ -255,10 +254,10 @@ mod tests {
                 let mut body = Vec::new();
                 Compressor::new(codec).unwrap().compress(&planes, &mut body).unwrap();
                 let mut again = vec![0xee; planes.len()];
-                Decompressor::new(codec).unwrap().decompress(&body, &mut again).unwrap();
+                Decompressor::new().unwrap().decompress(codec, &body, &mut again).unwrap();
                 assert!(again == planes, "{codec:?} {vocab}");
                 body.push(0);
-                assert!(Decompressor::new(codec).unwrap().decompress(&body, &mut again).is_err(), "{codec:?} {vocab}");
+                assert!(Decompressor::new().unwrap().decompress(codec, &body, &mut again).is_err(), "{codec:?} {vocab}");
             }
         }
     }
@@ -268,12 +267,12 @@ mod tests {
         let planes = planes(1000);
         let mut body = Vec::new();
         Compressor::new(Codec::Zstd).unwrap().compress(&planes, &mut body).unwrap();
-        let mut decompressor = Decompressor::new(Codec::Zstd).unwrap();
+        let mut decompressor = Decompressor::new().unwrap();
         let mut out = vec![0; planes.len()];
         let skippable = [&[0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 1, 2], body.as_slice()].concat();
-        assert!(decompressor.decompress(&skippable, &mut out).is_err());
+        assert!(decompressor.decompress(Codec::Zstd, &skippable, &mut out).is_err());
         for cut in 0..body.len() {
-            assert!(decompressor.decompress(&body[..cut], &mut out).is_err(), "{cut}");
+            assert!(decompressor.decompress(Codec::Zstd, &body[..cut], &mut out).is_err(), "{cut}");
         }
     }
 

@@ -163,7 +163,16 @@ impl<W: Write> ScoresWriter<W> {
 #[derive(Debug, Default, Clone)]
 pub struct RawPage {
     header: Option<PageHeader>,
+    codec: Option<Codec>,
     body: Vec<u8>,
+}
+
+impl RawPage {
+    /// Bytes of the body.
+    #[must_use]
+    pub fn body_len(&self) -> u64 {
+        long(self.body.len())
+    }
 }
 
 /// Reads a scores shard from its first byte to its last.
@@ -238,6 +247,7 @@ impl<R: Read> ScoresReader<R> {
         }
         self.take(usize::try_from(header.compressed).unwrap_or(usize::MAX), &mut page.body)?;
         page.header = Some(header);
+        page.codec = Some(self.layout.codec);
         self.layout.push(len, header.compressed);
         Ok(Ok(true))
     }
@@ -277,7 +287,7 @@ pub fn decode_page(
     decompressor: &mut Decompressor,
     planes: &mut Vec<u8>,
 ) -> Result<(), ShardFault> {
-    let Some(header) = page.header else { return Err(ShardFault::new("a page", "none")) };
+    let (Some(header), Some(codec)) = (page.header, page.codec) else { return Err(ShardFault::new("a page", "none")) };
     let size = u64::from(vocab) * 4;
     if header.values != vocab || u64::from(header.uncompressed) != size {
         let found = format!("{} values in {} bytes", header.values, header.uncompressed);
@@ -288,5 +298,5 @@ pub fn decode_page(
         return Err(ShardFault::new(format!("page CRC {:08x}", header.crc), format!("{crc:08x}")));
     }
     planes.resize(usize::try_from(size).unwrap_or(0), 0);
-    decompressor.decompress(&page.body, planes)
+    decompressor.decompress(codec, &page.body, planes)
 }

@@ -1,0 +1,171 @@
+//! The command line: the only room that prints, reads the clock and the environment, and knows exit statuses.
+//!
+//! Each command turns arguments into calls of the library and values into text or JSON. Status 0 to 3 is the worst of all subjects, 64 a wrong
+//! command line. Ids and results go to stdout, prose and progress to stderr.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Parser;
+
+use crate::meter::Meter;
+
+mod args;
+mod demo;
+mod diff;
+mod explain;
+mod log;
+mod out;
+mod progress;
+mod seal;
+mod show;
+mod signals;
+mod verify;
+
+use args::{Args, Command};
+use out::Out;
+
+/// How a command ended: the exit status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Status {
+    /// Sealed, verified, identical, done
+    Good = 0,
+    /// A negative answer
+    Negative = 1,
+    /// A rule was broken
+    Refused = 2,
+    /// Nothing could be decided
+    Undecided = 3,
+}
+
+/// Why a command could not go on.
+#[derive(Debug, thiserror::Error)]
+enum CliError {
+    /// The command line is wrong
+    #[error("{0}")]
+    Usage(String),
+    /// Something could not be read or written
+    #[error("{0}")]
+    Failed(String),
+    /// The reader of our output went away
+    #[error("broken pipe")]
+    BrokenPipe,
+    /// Asked to stop
+    #[error("interrupted")]
+    Interrupted,
+}
+
+const USAGE: u8 = 64;
+
+impl From<crate::store::StoreError> for CliError {
+    fn from(error: crate::store::StoreError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<crate::catalog::NameError> for CliError {
+    fn from(error: crate::catalog::NameError) -> Self {
+        match error {
+            crate::catalog::NameError::Unknown { .. } => Self::Failed(error.to_string()),
+            _ => Self::Usage(error.to_string()),
+        }
+    }
+}
+
+impl From<crate::verify::VerifyError> for CliError {
+    fn from(error: crate::verify::VerifyError) -> Self {
+        match error {
+            crate::verify::VerifyError::Interrupted => Self::Interrupted,
+            error @ crate::verify::VerifyError::Store(_) => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<crate::seal::SealError> for CliError {
+    fn from(error: crate::seal::SealError) -> Self {
+        match error {
+            crate::seal::SealError::Interrupted => Self::Interrupted,
+            error => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+/// What every command gets.
+struct Context<'o> {
+    out: &'o mut Out,
+    store: PathBuf,
+    json: bool,
+    quiet: bool,
+    meter: Arc<Meter>,
+}
+
+impl Context<'_> {
+    /// Prose, unless nobody wants it.
+    fn prose(&mut self, text: &str) -> Result<(), CliError> {
+        if self.quiet { Ok(()) } else { self.out.say(text) }
+    }
+}
+
+/// Runs the command that the process was started with.
+#[must_use]
+pub fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            // Help and version are answers, not errors.
+            let usage = error.use_stderr();
+            return match error.print() {
+                Ok(()) if usage => ExitCode::from(USAGE),
+                _ => ExitCode::SUCCESS,
+            };
+        }
+    };
+    let meter = Arc::new(Meter::default());
+    signals::install(Arc::clone(&meter));
+    let mut out = Out::terminal();
+    if let Some(threads) = args.threads {
+        // Fails only when a pool is there already, and there is none yet.
+        if let Err(error) = rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build_global() {
+            return finish(&mut out, Err(CliError::Failed(error.to_string())));
+        }
+    }
+    let mut context = Context { out: &mut out, store: args.store, json: args.json, quiet: args.quiet, meter };
+    let result = run(&mut context, args.command);
+    let result = result.and_then(|status| out.flush().map(|()| status));
+    finish(&mut out, result)
+}
+
+fn run(context: &mut Context<'_>, command: Command) -> Result<Status, CliError> {
+    match command {
+        Command::Demo => demo::run(context),
+        Command::Seal(args) => seal::run(context, &args),
+        Command::Verify(args) => verify::run(context, &args),
+        Command::Diff(args) => diff::run(context, &args),
+        Command::Show(args) => show::run(context, &args),
+        Command::Log(args) => log::run(context, &args),
+        Command::Explain(args) => explain::run(context, &args),
+    }
+}
+
+fn finish(out: &mut Out, result: Result<Status, CliError>) -> ExitCode {
+    let (message, code) = match result {
+        Ok(status) => {
+            signals::obey();
+            return ExitCode::from(status as u8);
+        }
+        Err(CliError::BrokenPipe) => {
+            signals::die_of_broken_pipe();
+            return ExitCode::from(Status::Undecided as u8);
+        }
+        Err(CliError::Interrupted) => {
+            signals::obey();
+            ("interrupted; nothing was published".to_owned(), Status::Undecided as u8)
+        }
+        Err(CliError::Usage(message)) => (format!("{message}\nwitnessmark --help shows how"), USAGE),
+        Err(error @ CliError::Failed(_)) => (error.to_string(), Status::Undecided as u8),
+    };
+    // When stderr is gone too, there is nobody to tell.
+    drop(out.say(&format!("error: {message}\n")));
+    ExitCode::from(code)
+}

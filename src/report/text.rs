@@ -1,0 +1,468 @@
+//! Text for a terminal: each function renders one value, whole, and looks at nothing else.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::{Duration, UNIX_EPOCH};
+
+use crate::binding::{FinishReason, Run};
+use crate::canon::json::Json;
+use crate::diff::{Change, Diff, Scores, Shapes};
+use crate::digest::Sha256;
+use crate::id::{ObjectId, RowKey};
+use crate::log::Log;
+use crate::manifest::Manifest;
+use crate::refusal::{Findings, Note, NoteKind, Refusal, Rule};
+use crate::rule::{Applies, about};
+use crate::seal::Sealed;
+use crate::verify::{Depth, Outcome};
+
+/// Refusals of one rule that are listed before the rest is counted.
+const SHOWN: usize = 4;
+/// Rows of a diff that are listed before the rest is counted.
+const SHOWN_ROWS: usize = 12;
+/// Width of the first column.
+const LABEL: usize = 14;
+
+/// The first twelve digits of an id, for tables whose ids stand whole elsewhere.
+#[must_use]
+pub fn short(id: &impl std::fmt::Display) -> String {
+    id.to_string().chars().take(12).collect()
+}
+
+/// A number of bytes.
+#[must_use]
+pub fn bytes(count: u64) -> String {
+    indicatif::DecimalBytes(count).to_string()
+}
+
+/// A noun with its number.
+#[must_use]
+pub fn count(number: u64, one: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+}
+
+struct Page(String);
+
+impl Page {
+    fn line(&mut self, text: impl std::fmt::Display) {
+        // Writing to a String cannot fail.
+        let _ignored = writeln!(self.0, "{text}");
+    }
+
+    fn field(&mut self, label: &str, text: impl std::fmt::Display) {
+        self.line(format_args!("  {label:<LABEL$} {text}"));
+    }
+
+    /// A list after a label, broken into lines of a readable width.
+    fn list(&mut self, label: &str, items: &[String], separator: &str) {
+        let mut label = label;
+        let mut line = String::new();
+        for (n, item) in items.iter().enumerate() {
+            let item = if n + 1 < items.len() { format!("{item}{separator}") } else { item.clone() };
+            if !line.is_empty() && line.chars().count() + item.chars().count() > 92 {
+                self.field(label, line.trim_end());
+                label = "";
+                line.clear();
+            }
+            line.push_str(&item);
+            line.push(' ');
+        }
+        if !line.is_empty() {
+            self.field(label, line.trim_end());
+        }
+    }
+}
+
+/// Refusals, by rule, each with what to do. `of` says what they are about.
+#[must_use]
+pub fn refusals(refusals: &[Refusal], of: &str) -> String {
+    let mut page = Page(String::new());
+    let mut by_rule: BTreeMap<Rule, Vec<&Refusal>> = BTreeMap::new();
+    for refusal in refusals {
+        by_rule.entry(refusal.rule).or_default().push(refusal);
+    }
+    for (rule, group) in by_rule {
+        for refusal in group.iter().take(SHOWN) {
+            page.line(format_args!("REFUSED: {rule}: {of}{}", refusal.subject));
+            page.field("expected", &refusal.expected);
+            page.field("found", &refusal.found);
+        }
+        if group.len() > SHOWN {
+            page.line(format_args!("  … and {} more of {rule} (--json lists all)", group.len() - SHOWN));
+        }
+        page.field("what to do", about(rule).remedy);
+    }
+    page.0
+}
+
+fn notes(page: &mut Page, notes: &[Note]) {
+    let of = |kind: NoteKind| -> Vec<String> {
+        notes.iter().filter(|note| note.kind == kind).map(|note| note.text.clone()).collect()
+    };
+    page.list("unbound", &of(NoteKind::Unbound), ",");
+    for (kind, label) in [
+        (NoteKind::DeclaredNotSeen, "not seen"),
+        (NoteKind::NotCheckable, "not checkable"),
+        (NoteKind::Undecided, "undecided"),
+        (NoteKind::Observed, "observed"),
+    ] {
+        for (n, text) in of(kind).into_iter().enumerate() {
+            let prefix = if kind == NoteKind::DeclaredNotSeen { "declared, not seen: " } else { "" };
+            page.field(if n == 0 { label } else { "" }, format_args!("{prefix}{text}"));
+        }
+    }
+}
+
+/// What sealing a directory came to, for stderr: the id itself goes to stdout.
+#[must_use]
+pub fn sealed(sealed: &Sealed) -> String {
+    let mut page = Page(String::new());
+    let document = &sealed.document.capture;
+    let what = if sealed.already {
+        format!("already sealed at entry {}, nothing written", sealed.entry)
+    } else {
+        format!("sealed at entry {}", sealed.entry)
+    };
+    page.line(format_args!("{}: {what}", sealed.name));
+    page.field("rows", rows_text(document.rows, document.vocab_size));
+    page.field("row root", document.row_root);
+    if let Some(root) = document.score_root {
+        page.field("score root", root);
+    }
+    page.field("stored", stored_text(&sealed.document));
+    for note in sealed.findings.notes.iter().filter(|note| note.kind == NoteKind::Observed) {
+        page.field("observed", &note.text);
+    }
+    page.0
+}
+
+fn rows_text(rows: u64, vocab: Option<u64>) -> String {
+    match vocab {
+        Some(vocab) => format!("{rows} × {vocab} scores"),
+        None => format!("{rows}, tokens only"),
+    }
+}
+
+fn stored_text(manifest: &Manifest) -> String {
+    let stored: u64 = manifest.score_shards.iter().map(|shard| shard.bytes).sum();
+    let Some(vocab) = manifest.capture.vocab_size else { return "no scores".to_owned() };
+    let raw = u128::from(manifest.capture.rows) * u128::from(vocab) * 4;
+    let per_mille = (u128::from(stored) * 1000).checked_div(raw).unwrap_or(0);
+    let codec = manifest.score_shards.first().map_or("", |shard| shard.codec.name());
+    let shards = count(long(manifest.score_shards.len()), "scores shard");
+    format!("{} in {shards}, {codec}: 0.{per_mille:03} of f32", bytes(stored))
+}
+
+/// What a verify came to.
+#[must_use]
+pub fn outcome(outcome: &Outcome) -> String {
+    let mut page = Page(String::new());
+    page.line(format_args!("capture {}", outcome.capture));
+    if let Some(run_id) = &outcome.run_id {
+        page.field("run", run_id);
+    }
+    let checked = outcome.checked;
+    let manifests = if outcome.manifests.len() > 1 { format!(", {} manifests", outcome.manifests.len()) } else { String::new() };
+    page.field(
+        "checked",
+        format_args!(
+            "{}, {} of scores, {} ({}){manifests}",
+            count(checked.rows, "row"),
+            count(checked.scored_rows, "row"),
+            count(checked.objects, "object"),
+            bytes(checked.bytes)
+        ),
+    );
+    if let Some(verified) = &outcome.verified {
+        let document = &verified.manifest().capture;
+        page.field("row root", document.row_root);
+        if let Some(root) = document.score_root {
+            page.field("score root", root);
+        }
+    }
+    notes(&mut page, &outcome.findings.notes);
+    page.0.push_str(&refusals(&outcome.findings.refusals, ""));
+    page.line(verdict(outcome));
+    page.0
+}
+
+fn verdict(outcome: &Outcome) -> String {
+    let broken = long(outcome.findings.refusals.len());
+    if broken > 0 {
+        return format!("NOT VERIFIED: {}", count(broken, "refusal"));
+    }
+    let scored = outcome.verified.as_ref().is_some_and(|verified| verified.run().scores.is_some());
+    match outcome.depth {
+        Depth::Full => "VERIFIED: every byte and every rule".to_owned(),
+        Depth::Quick if scored => {
+            "QUICK PASS: every byte hashed, roots derived from recorded digests; no score was derived again, so \
+             score-nonfinite, score-witness, argmax-witness, token-not-argmax and row-swapped were not asked"
+                .to_owned()
+        }
+        Depth::Quick => "QUICK PASS: every byte hashed; a baseline has no scores to derive again".to_owned(),
+        Depth::Rows => "ROWS ONLY: no scores shard was opened".to_owned(),
+    }
+}
+
+/// Faults of the store itself, not of one capture.
+#[must_use]
+pub fn store_findings(findings: &Findings) -> String {
+    refusals(&findings.refusals, "store: ")
+}
+
+/// What a rule is for.
+#[must_use]
+pub fn explain(rule: Rule) -> String {
+    let mut page = Page(String::new());
+    let about = about(rule);
+    page.line(rule);
+    page.field("protects", about.protects);
+    page.field("what to do", about.remedy);
+    let applies = match about.applies {
+        Applies::Always => "always",
+        Applies::WithModel => "with verify --model DIR",
+    };
+    page.field("asked", applies);
+    page.0
+}
+
+/// All rules, a line each.
+#[must_use]
+pub fn rules() -> String {
+    let mut page = Page(String::new());
+    for rule in Rule::ALL {
+        let first = about(*rule).protects.split_inclusive(['.', ':']).next().unwrap_or_default();
+        page.line(format_args!("{rule:<24} {}", first.trim_end_matches([':', '.'])));
+    }
+    page.0
+}
+
+/// The log, a line an entry.
+#[must_use]
+pub fn log(log: &Log, origin: &str, names: &dyn Fn(&crate::id::CaptureId) -> String) -> String {
+    let mut page = Page(String::new());
+    page.line(format_args!("origin {origin}, {} entries, root {}", log.entries.len(), log.root()));
+    for (n, entry) in log.entries.iter().enumerate() {
+        let name = names(&entry.capture);
+        page.line(format_args!("{n:>5}  seal  {}  {}  {name}", entry.capture, utc(&entry.at)));
+    }
+    page.0
+}
+
+/// Unix nanoseconds as UTC to the second.
+fn utc(nanos: &str) -> String {
+    let time = |nanos: u64| UNIX_EPOCH.checked_add(Duration::from_nanos(nanos));
+    let time = nanos.parse().ok().and_then(time);
+    time.map_or("—".to_owned(), |time| humantime::format_rfc3339_seconds(time).to_string())
+}
+
+/// A capture, as its documents describe it.
+#[must_use]
+pub fn show(manifest: &Manifest, manifests: &[ObjectId], run: &Run, capture: &crate::id::CaptureId) -> String {
+    let mut page = Page(String::new());
+    let document = &manifest.capture;
+    page.line(format_args!("capture {capture}"));
+    page.field("run", &run.run_id);
+    page.field("rows", rows_text(document.rows, document.vocab_size));
+    page.field("row root", document.row_root);
+    page.field("score root", document.score_root.map_or("none".to_owned(), |root: Sha256| root.to_string()));
+    page.field("run.json", format_args!("{} SHA-256 {}", bytes(document.run_json.bytes), document.run_json.sha256));
+    for manifest in manifests {
+        page.field("manifest", manifest);
+    }
+    for shard in &manifest.row_shards {
+        page.field("rows shard", format_args!("{} {} rows, {}", shard.object, shard.rows, bytes(shard.bytes)));
+    }
+    for shard in &manifest.score_shards {
+        let codec = shard.codec.name();
+        page.field("scores shard", format_args!("{} {} rows, {}, {codec}", shard.object, shard.rows, bytes(shard.bytes)));
+    }
+    for attachment in &document.attachments {
+        page.field("attachment", format_args!("{} {}, {}", attachment.blake3, bytes(attachment.bytes), attachment.path));
+    }
+    page.line("bindings");
+    for (path, value) in run.bindings() {
+        page.line(format_args!("  {path:<34} {value}"));
+    }
+    page.line("requests");
+    for request in &run.requests {
+        let reason = match request.finish_reason {
+            Some(FinishReason::Length) => "length",
+            Some(FinishReason::Stop) => "stop",
+            Some(FinishReason::Abort) => "abort",
+            None => "no reason given",
+        };
+        let kept = request.positions.as_ref().map(|kept| format!(", {} kept", kept.len())).unwrap_or_default();
+        let (prompt, output) = (request.prompt_token_ids.len(), request.output_token_ids.len());
+        let lengths = format!("{prompt} + {output} tokens{kept}, {reason}");
+        page.line(format_args!("  {:<10} {lengths:<34} {}", request.key.to_string(), prompt_text(run, &request.request_id)));
+    }
+    page.0
+}
+
+/// The prompt's text, where run.json gives one.
+fn prompt_text(run: &Run, request_id: &str) -> String {
+    let Some(Json::Array(requests)) = run.json().get("requests") else { return String::new() };
+    let id = Json::String(request_id.to_owned());
+    let request = requests.iter().find(|request| request.get("request_id") == Some(&id));
+    let text = request.and_then(|request| request.get("prompt")).map(Json::to_text).unwrap_or_default();
+    if text.chars().count() <= 60 { text } else { format!("{}…\"", text.chars().take(58).collect::<String>()) }
+}
+
+fn change(page: &mut Page, change: &Change) {
+    let show = |value: &Option<String>| value.clone().unwrap_or_else(|| "absent".to_owned());
+    page.line(format_args!("    {:<34} {} → {}", change.path, show(&change.a), show(&change.b)));
+}
+
+/// What two captures have apart.
+#[must_use]
+pub fn diff(diff: &Diff, strict: bool) -> String {
+    let mut page = Page(String::new());
+    for (label, side) in [("A", &diff.a), ("B", &diff.b)] {
+        page.line(format_args!("{label}  {}  {}", side.capture, side.run_id));
+    }
+    page.line("");
+    page.field("bindings", if diff.bindings.is_empty() { "equal".to_owned() } else { format!("{} differ", diff.bindings.len()) });
+    diff.bindings.iter().for_each(|item| change(&mut page, item));
+    if !diff.attachments.is_empty() {
+        page.field("attachments", format_args!("{} differ", diff.attachments.len()));
+        diff.attachments.iter().for_each(|item| change(&mut page, item));
+    }
+    shapes(&mut page, &diff.shapes);
+    let only = |n: usize, side: &str| if n > 0 { format!(", {n} only in {side}") } else { String::new() };
+    page.field(
+        "requests",
+        format_args!(
+            "{} in both{}{}{}",
+            diff.requests_common,
+            only(diff.requests_only_a.len(), "A"),
+            only(diff.requests_only_b.len(), "B"),
+            if diff.prompts.is_empty() { String::new() } else { format!(", {} with another prompt", diff.prompts.len()) }
+        ),
+    );
+    page.field(
+        "rows",
+        format_args!(
+            "{} in both{}{}",
+            diff.rows_common,
+            only(diff.rows_only_a.len(), "A"),
+            only(diff.rows_only_b.len(), "B")
+        ),
+    );
+    keys(&mut page, "only in A", &diff.rows_only_a);
+    keys(&mut page, "only in B", &diff.rows_only_b);
+    for (field, rows) in &diff.row_fields {
+        page.line(format_args!("    {field} differs in {}", count(*rows, "row")));
+    }
+    if diff.tokens.is_empty() {
+        page.field("tokens", "equal");
+    } else {
+        let requests = count(long(diff.tokens.len()), "request");
+        page.field("tokens", format_args!("{requests} part"));
+        for change in &diff.tokens {
+            let show = |token: Option<crate::id::TokenId>| token.map_or("none".to_owned(), |token| token.to_string());
+            page.line(format_args!(
+                "    {} position {}: {} → {}   ({} of the rest differ)",
+                change.request,
+                change.position,
+                show(change.a),
+                show(change.b),
+                count(change.differing, "position")
+            ));
+        }
+    }
+    if let Some(scores) = &diff.scores {
+        self::scores(&mut page, scores);
+    }
+    let incidental: Vec<String> = diff.incidental.keys().map(|field| (*field).to_owned()).collect();
+    let names = if diff.a.run_id == diff.b.run_id { Vec::new() } else { vec!["run_id".to_owned()] };
+    page.list("incidental", &[names, incidental].concat(), ",");
+    page.line("");
+    page.line(if diff.is_identical(strict) { "IDENTICAL" } else { "DIFFERENT" });
+    page.0
+}
+
+fn shapes(page: &mut Page, shapes: &Shapes) {
+    if shapes.differ() {
+        page.field("shapes", "differ — the comparison is descriptive only: no claim about the engine follows from it");
+        shapes.declared.iter().for_each(|item| change(page, item));
+    } else {
+        page.field("shapes", "no difference seen");
+    }
+    let (matched, unmatched) = (shapes.matched_rows, shapes.unmatched_rows);
+    if matched + unmatched > 0 {
+        page.line(format_args!("    {} computed in equal shapes, {unmatched} in others", count(matched, "row")));
+    }
+    let undeclared: Vec<&str> = shapes.undeclared.iter().map(|change| change.path.as_str()).collect();
+    if !undeclared.is_empty() {
+        page.line(format_args!("    not declared on both sides: {}", undeclared.join(", ")));
+    }
+}
+
+fn keys(page: &mut Page, label: &str, keys: &[RowKey]) {
+    for key in keys.iter().take(SHOWN_ROWS) {
+        page.line(format_args!("    {label}: {key}"));
+    }
+    if keys.len() > SHOWN_ROWS {
+        page.line(format_args!("    … and {} more {label} (--json lists all)", keys.len() - SHOWN_ROWS));
+    }
+}
+
+fn scores(page: &mut Page, scores: &Scores) {
+    let comparable = scores.equal_rows + long(scores.differing.len());
+    page.field("scores", format_args!("{} of {} at identical prefixes bitwise equal", scores.equal_rows, count(comparable, "row")));
+    if scores.shared_objects > 0 {
+        page.line(format_args!("    {} shared, not opened", count(scores.shared_objects, "scores object")));
+    }
+    for (rows, why) in [
+        (scores.other_prefix_rows, "after the tokens parted: not comparable"),
+        (scores.other_vocab_rows, "with vocabularies of other sizes: not comparable"),
+        (scores.unscored_rows, "without scores on a side"),
+    ] {
+        if rows > 0 {
+            page.line(format_args!("    {} {why}", count(rows, "row")));
+        }
+    }
+    if scores.differing.is_empty() {
+        return;
+    }
+    let flips: Vec<_> = scores.differing.iter().filter(|change| change.argmax_a != change.argmax_b).collect();
+    let largest = scores.differing.iter().map(|change| change.max_abs_delta).fold(0.0, f64::max);
+    page.line(format_args!(
+        "    {} differ, max |Δ| {largest}; the argmax changes in {}",
+        count(long(scores.differing.len()), "row"),
+        flips.len()
+    ));
+    // What changes the argmax comes first: it is what a reader looks for.
+    let others = scores.differing.iter().filter(|change| change.argmax_a == change.argmax_b);
+    let ordered: Vec<_> = flips.iter().copied().chain(others).collect();
+    for change in ordered.iter().take(SHOWN_ROWS) {
+        let argmax = if change.argmax_a == change.argmax_b {
+            format!("argmax {} in both", change.argmax_a)
+        } else {
+            format!("argmax {} → {}", change.argmax_a, change.argmax_b)
+        };
+        let delta = change.max_abs_delta;
+        page.line(format_args!("    {:<24} max |Δ| {delta:<10} at token id {:<7} {argmax}", change.key.to_string(), change.token_id));
+    }
+    if ordered.len() > SHOWN_ROWS {
+        page.line(format_args!("    … and {} more rows (--json lists all)", ordered.len() - SHOWN_ROWS));
+    }
+}
+
+fn long(len: usize) -> u64 {
+    u64::try_from(len).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_utc() {
+        assert_eq!(utc("0"), "1970-01-01T00:00:00Z");
+        assert_eq!(utc("951782400000000000"), "2000-02-29T00:00:00Z");
+        assert_eq!(utc("1796035146852887425"), "2026-11-30T10:39:06Z");
+        assert_eq!(utc("later"), "—");
+    }
+}

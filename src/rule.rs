@@ -1,0 +1,251 @@
+//! The rules: what evidence must satisfy, one file a rule.
+//!
+//! [`judge`] gets a run, its rows in key order and the facts of their scores, and says everything that is wrong with them. It does no I/O,
+//! so `seal` and `verify` ask the very same questions. Rules run in the order of [`judge`]; where one fault implies another only
+//! the first is named (format section 10.1, *Subsumption*). [`about`] says of every rule what it protects and what to do.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::binding::{Request, Run};
+use crate::digest::Sha256;
+use crate::facts::Facts;
+use crate::id::{RequestKey, TokenId};
+use crate::refusal::{Findings, Rule, Subject};
+use crate::row::Row;
+
+mod argmax_witness;
+mod captured_after_forcing;
+mod continuation_mismatch;
+mod json_not_canonical;
+mod limit_exceeded;
+mod log_inconsistent;
+mod model_mismatch;
+mod name_taken;
+mod not_a_regular_file;
+mod nothing_to_verify;
+mod object_digest;
+mod object_missing;
+mod output_mismatch;
+mod path_escape;
+mod phase_mismatch;
+mod prefix_mismatch;
+mod replay_truncated;
+mod request_mismatch;
+mod root_mismatch;
+mod row_duplicated;
+mod row_duplicated_content;
+mod row_missing;
+mod row_swapped;
+mod row_unexpected;
+mod rows_misnumbered;
+mod run_mixed;
+mod schema_invalid;
+mod score_nonfinite;
+mod score_witness;
+mod scores_short;
+mod scores_trailing;
+mod sequence_gap;
+mod shard_noncanonical;
+mod time_order;
+mod token_not_argmax;
+mod tokenizer_mismatch;
+mod torn_capture;
+mod tree_size;
+mod vocab_mismatch;
+
+/// What a rule is for.
+#[derive(Debug, Clone, Copy)]
+pub struct About {
+    /// What can no longer happen unseen
+    pub protects: &'static str,
+    /// What to do when it is broken
+    pub remedy: &'static str,
+    /// When it is asked
+    pub applies: Applies,
+}
+
+/// When a rule is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Applies {
+    /// To all evidence
+    Always,
+    /// When `verify --model DIR` shows the files
+    WithModel,
+}
+
+/// What a rule is for.
+#[must_use]
+pub fn about(rule: Rule) -> &'static About {
+    match rule {
+        Rule::NotARegularFile => &not_a_regular_file::ABOUT,
+        Rule::PathEscape => &path_escape::ABOUT,
+        Rule::NothingToVerify => &nothing_to_verify::ABOUT,
+        Rule::NameTaken => &name_taken::ABOUT,
+        Rule::LogInconsistent => &log_inconsistent::ABOUT,
+        Rule::ObjectMissing => &object_missing::ABOUT,
+        Rule::ObjectDigest => &object_digest::ABOUT,
+        Rule::JsonNotCanonical => &json_not_canonical::ABOUT,
+        Rule::SchemaInvalid => &schema_invalid::ABOUT,
+        Rule::LimitExceeded => &limit_exceeded::ABOUT,
+        Rule::TreeSize => &tree_size::ABOUT,
+        Rule::ShardNoncanonical => &shard_noncanonical::ABOUT,
+        Rule::RootMismatch => &root_mismatch::ABOUT,
+        Rule::TornCapture => &torn_capture::ABOUT,
+        Rule::ScoresShort => &scores_short::ABOUT,
+        Rule::ScoresTrailing => &scores_trailing::ABOUT,
+        Rule::RowsMisnumbered => &rows_misnumbered::ABOUT,
+        Rule::RunMixed => &run_mixed::ABOUT,
+        Rule::RequestMismatch => &request_mismatch::ABOUT,
+        Rule::RowMissing => &row_missing::ABOUT,
+        Rule::ReplayTruncated => &replay_truncated::ABOUT,
+        Rule::RowDuplicated => &row_duplicated::ABOUT,
+        Rule::RowUnexpected => &row_unexpected::ABOUT,
+        Rule::VocabMismatch => &vocab_mismatch::ABOUT,
+        Rule::OutputMismatch => &output_mismatch::ABOUT,
+        Rule::ContinuationMismatch => &continuation_mismatch::ABOUT,
+        Rule::PrefixMismatch => &prefix_mismatch::ABOUT,
+        Rule::PhaseMismatch => &phase_mismatch::ABOUT,
+        Rule::SequenceGap => &sequence_gap::ABOUT,
+        Rule::TimeOrder => &time_order::ABOUT,
+        Rule::CapturedAfterForcing => &captured_after_forcing::ABOUT,
+        Rule::ScoreNonfinite => &score_nonfinite::ABOUT,
+        Rule::RowDuplicatedContent => &row_duplicated_content::ABOUT,
+        Rule::RowSwapped => &row_swapped::ABOUT,
+        Rule::ScoreWitness => &score_witness::ABOUT,
+        Rule::ArgmaxWitness => &argmax_witness::ABOUT,
+        Rule::TokenNotArgmax => &token_not_argmax::ABOUT,
+        Rule::ModelMismatch => &model_mismatch::ABOUT,
+        Rule::TokenizerMismatch => &tokenizer_mismatch::ABOUT,
+    }
+}
+
+/// What the scores of a capture came to.
+#[derive(Debug, Clone, Copy)]
+pub struct ScoreEvidence<'a> {
+    /// One for each row, in key order; none where a row's scores could not be read, which was refused elsewhere
+    pub facts: &'a [Option<Facts>],
+    /// SHA-256 of all scores as f32, rows in key order, where run.json names one
+    pub f32_sha256: Option<Sha256>,
+}
+
+/// Looks up the output of a request of another run; none where that run is not there.
+pub type Continuations<'a> = dyn Fn(&str, &str) -> Option<Vec<TokenId>> + Sync + 'a;
+
+/// What is judged.
+pub struct Evidence<'a> {
+    /// run.json
+    pub run: &'a Run,
+    /// All rows, in key order
+    pub rows: &'a [Row],
+    /// What their scores came to; none in a baseline, and where the scores were not read
+    pub scores: Option<ScoreEvidence<'a>>,
+    /// Other runs
+    pub continuations: &'a Continuations<'a>,
+}
+
+/// One request with its rows.
+struct Group<'a> {
+    request: &'a Request,
+    rows: &'a [Row],
+}
+
+/// The evidence while it is being judged.
+struct Bench<'a> {
+    evidence: &'a Evidence<'a>,
+    groups: Vec<Group<'a>>,
+    findings: Findings,
+    /// Requests whose rows are not the ones promised: their order is not judged
+    broken: BTreeSet<RequestKey>,
+    /// Whether a sequence number stood twice
+    number_repeated: bool,
+    /// For each row whether a rule has named its scores already
+    named: Vec<bool>,
+}
+
+impl<'a> Bench<'a> {
+    fn refuse(&mut self, rule: Rule, subject: Subject, expected: impl Into<String>, found: impl Into<String>) {
+        self.findings.refuse(rule, subject, expected, found);
+    }
+
+    fn refuse_row(&mut self, rule: Rule, row: &Row, expected: impl Into<String>, found: impl Into<String>) {
+        self.findings.refuse(rule, Subject::Row(row.key), expected, found);
+    }
+
+    /// Refuses a row for its scores; later rules no longer ask about them.
+    fn name_scores(&mut self, rule: Rule, index: usize, expected: impl Into<String>, found: impl Into<String>) {
+        if let (Some(row), Some(named)) = (self.evidence.rows.get(index), self.named.get_mut(index)) {
+            *named = true;
+            self.findings.refuse(rule, Subject::Row(row.key), expected, found);
+        }
+    }
+
+    /// Rows whose scores nothing was said about yet, with their facts.
+    fn unnamed(&self) -> Vec<(usize, &'a Row, &'a Facts)> {
+        let facts = self.evidence.scores.map_or(&[][..], |scores| scores.facts);
+        let rows = self.evidence.rows.iter().zip(facts).enumerate();
+        let open = rows.filter(|(index, _)| self.named.get(*index) == Some(&false));
+        open.filter_map(|(index, (row, facts))| Some((index, row, facts.as_ref()?))).collect()
+    }
+
+    /// What the scores of a row came to.
+    fn facts(&self, index: usize) -> Option<&'a Facts> {
+        self.evidence.scores.and_then(|scores| scores.facts.get(index)).and_then(Option::as_ref)
+    }
+
+    /// Whether the scores of every row could be read.
+    fn all_scores_read(&self) -> bool {
+        self.evidence.scores.is_some_and(|scores| scores.facts.iter().all(Option::is_some))
+    }
+
+    /// Requests whose rows are the ones promised.
+    fn sound_groups(&self) -> Vec<(&'a Request, &'a [Row])> {
+        let sound = self.groups.iter().filter(|group| !self.broken.contains(&group.request.key));
+        sound.map(|group| (group.request, group.rows)).collect()
+    }
+}
+
+/// Asks every rule that a capture alone can answer.
+#[must_use]
+pub fn judge(evidence: &Evidence<'_>) -> Findings {
+    let requests: BTreeMap<RequestKey, &Request> = evidence.run.requests_by_key();
+    let mut rows: BTreeMap<RequestKey, &[Row]> = BTreeMap::new();
+    for chunk in evidence.rows.chunk_by(|a, b| a.request() == b.request()) {
+        if let Some(first) = chunk.first() {
+            rows.insert(first.request(), chunk);
+        }
+    }
+    let groups = requests.iter().map(|(key, request)| Group { request, rows: rows.get(key).copied().unwrap_or(&[]) });
+    let groups = groups.collect();
+    let mut bench = Bench {
+        evidence,
+        groups,
+        findings: Findings::default(),
+        broken: BTreeSet::new(),
+        number_repeated: false,
+        named: vec![false; evidence.rows.len()],
+    };
+    run_mixed::check(&mut bench);
+    request_mismatch::check(&mut bench);
+    row_duplicated::check(&mut bench);
+    row_unexpected::check(&mut bench);
+    row_missing::check(&mut bench);
+    vocab_mismatch::check(&mut bench);
+    output_mismatch::check(&mut bench);
+    continuation_mismatch::check(&mut bench);
+    prefix_mismatch::check(&mut bench);
+    phase_mismatch::check(&mut bench);
+    sequence_gap::check(&mut bench);
+    time_order::check(&mut bench);
+    captured_after_forcing::check(&mut bench);
+    if evidence.scores.is_some() {
+        score_nonfinite::check(&mut bench);
+    }
+    row_duplicated_content::check(&mut bench);
+    if evidence.scores.is_some() {
+        row_swapped::check(&mut bench);
+        score_witness::check(&mut bench);
+        argmax_witness::check(&mut bench);
+        token_not_argmax::check(&mut bench);
+    }
+    bench.findings
+}

@@ -1,0 +1,47 @@
+//! `score-witness`: scores have the digests that were taken when they were captured.
+
+use super::row_swapped::witnesses;
+use super::{About, Applies, Bench};
+use crate::digest::hex;
+use crate::refusal::{Rule, Subject};
+
+/// What the rule is for.
+pub(super) const ABOUT: About = About {
+    protects: "The scores are, to the last bit, the ones whose digest the adapter took at the moment of capture, in the dtype that run.json declares.",
+    remedy: "The scores were changed after the capture, or the digest was taken over something else (it is over the row in the file's dtype). Capture again.",
+    applies: Applies::Always,
+};
+
+pub(super) fn check(bench: &mut Bench<'_>) {
+    let run = bench.evidence.run;
+    let named_before = bench.named.contains(&true);
+    let mut witnessed = false;
+    for (index, row, facts) in bench.unnamed() {
+        let witnesses = witnesses(row, facts);
+        witnessed |= row.scores_sha256.is_some() || row.scores_blake3.is_some();
+        if let Some((name, claimed, found)) = witnesses.into_iter().find(|(_, claimed, found)| *found != Some(*claimed)) {
+            let found = found.map_or("scores that the declared dtype cannot hold".to_owned(), |found| hex(&found));
+            bench.name_scores(Rule::ScoreWitness, index, format!("{name} {}", hex(&claimed)), found);
+        } else if !facts.fits_declared_dtype {
+            let dtype = run.scores.as_ref().map_or("", |scores| scores.dtype.name());
+            let found = "scores that it cannot hold";
+            bench.name_scores(Rule::ScoreWitness, index, format!("scores of dtype {dtype}"), found);
+        }
+    }
+    if !witnessed && !named_before {
+        let why = "rows carry neither scores_sha256 nor scores_blake3; scores changed before sealing would not show";
+        bench.findings.not_checkable(Rule::ScoreWitness, why);
+    }
+    let declared = run.scores.as_ref().and_then(|scores| scores.f32_sha256_at_capture);
+    if let Some(declared) = declared {
+        let found = bench.evidence.scores.and_then(|scores| scores.f32_sha256);
+        if run.is_partial() {
+            let why = "f32_sha256_at_capture of a partial capture";
+            bench.findings.not_checkable(Rule::ScoreWitness, why);
+        } else if !bench.named.contains(&true) && found.is_some_and(|found| found != declared) {
+            let subject = Subject::Binding("scores.f32_sha256_at_capture".to_owned());
+            let found = found.map(|found| found.to_string()).unwrap_or_default();
+            bench.refuse(Rule::ScoreWitness, subject, declared.to_string(), found);
+        }
+    }
+}

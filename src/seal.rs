@@ -1,0 +1,471 @@
+//! Seal: a capture directory becomes objects, one manifest and one log entry, or nothing at all.
+//!
+//! One pass over the scores: each row is read once, made canonical, digested, compressed and written to a staging folder; then every rule is
+//! asked, and only then does anything become part of the store. Always holds: equal captures get equal ids, whatever the order of rows,
+//! the codec, or the number of threads. See `specs/format-v1.md`, sections 6 to 9.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::binding::ScoresDeclaration;
+use crate::canon::document;
+use crate::canon::json::JsonError;
+use crate::canon::scores::{Canonical, Dtype};
+use crate::catalog::{Catalog, write_ref};
+use crate::digest::{Sha256, Sha256Stream};
+use crate::facts::Facts;
+use crate::id::{CaptureId, Nanos, ObjectId, TokenId};
+use crate::ingest::{self, Capture};
+use crate::log::Log;
+use crate::manifest::{
+    Act, Attachment, CAPTURE_SCHEMA, CaptureDocument, Codec, MANIFEST_SCHEMA, Manifest, RowShard, RunJson, ScoreShard, Writer,
+};
+use crate::meter::Meter;
+use crate::pipeline;
+use crate::refusal::{Findings, Refusal, Rule, Subject};
+use crate::row::{self, Row};
+use crate::rule::{self, Continuations, Evidence, ScoreEvidence};
+use crate::shard::page::Compressor;
+use crate::shard::rows as row_shard;
+use crate::shard::scores::{self as score_shard, ScoresWriter};
+use crate::store::{Fault, Staging, Store, StoreError, io_error};
+
+/// What keeps a seal from being decided.
+#[derive(Debug, thiserror::Error)]
+pub enum SealError {
+    /// The store, or the capture directory, could not be read or written
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A document could not be written
+    #[error("cannot write a document: {0}")]
+    Document(#[from] JsonError),
+    /// Asked to stop
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// What became of one capture directory.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It is in the store
+    Sealed(Sealed),
+    /// It breaks rules, and nothing of it is in the store
+    Refused(Findings),
+}
+
+/// A sealed capture.
+#[derive(Debug)]
+pub struct Sealed {
+    /// Its id
+    pub capture: CaptureId,
+    /// The id of its manifest
+    pub manifest: ObjectId,
+    /// The manifest
+    pub document: Manifest,
+    /// The name that refers to it
+    pub name: String,
+    /// Place in the log
+    pub entry: usize,
+    /// Whether this act was in the log before
+    pub already: bool,
+    /// What else a reader must know
+    pub findings: Findings,
+}
+
+struct Prepared {
+    capture: CaptureId,
+    manifest_id: ObjectId,
+    manifest: Manifest,
+    name: String,
+    findings: Findings,
+}
+
+/// A batch of captures on their way into one store: prepared one by one, committed together.
+pub struct Batch<'a> {
+    store: &'a Store,
+    catalog: Catalog<'a>,
+    staging: Staging<'a>,
+    codec: Codec,
+    meter: &'a Meter,
+    slots: Vec<Result<Prepared, Findings>>,
+    taken: BTreeMap<String, CaptureId>,
+    /// Outputs of the batch's own runs, by run id and request id: a replay may stand beside what it replays
+    outputs: BTreeMap<(String, String), Vec<TokenId>>,
+    staged_bytes: u64,
+}
+
+impl<'a> Batch<'a> {
+    /// A batch with nothing in it.
+    ///
+    /// # Errors
+    /// When the store cannot be read or staged into.
+    pub fn new(store: &'a Store, codec: Codec, meter: &'a Meter) -> Result<Self, StoreError> {
+        let catalog = Catalog::load(store)?;
+        let staging = store.stage()?;
+        Ok(Self { store, catalog, staging, codec, meter, slots: Vec::new(), taken: BTreeMap::new(), outputs: BTreeMap::new(), staged_bytes: 0 })
+    }
+
+    /// Prepares a capture directory. Its outcome comes with [`Batch::commit`], in the order of these calls.
+    ///
+    /// # Errors
+    /// When the directory or the staging folder cannot be used; the batch goes on without this directory.
+    pub fn add(&mut self, dir: &Path, name: Option<&str>) -> Result<(), SealError> {
+        let mark = self.staging.mark();
+        let result = self.prepare(dir, name);
+        match result {
+            Ok(Ok(prepared)) => {
+                self.staged_bytes += prepared.manifest.objects().iter().map(|(_, bytes, _)| bytes).sum::<u64>();
+                self.slots.push(Ok(prepared));
+            }
+            Ok(Err(findings)) => {
+                self.staging.roll_back(mark)?;
+                self.slots.push(Err(findings));
+            }
+            Err(error) => {
+                self.staging.roll_back(mark)?;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes that wait for [`Batch::commit`].
+    #[must_use]
+    pub fn staged_bytes(&self) -> u64 {
+        self.staged_bytes
+    }
+
+    fn prepare(&mut self, dir: &Path, name: Option<&str>) -> Result<Result<Prepared, Findings>, SealError> {
+        let (capture, findings) = ingest::open_capture(dir)?;
+        let Some(capture) = capture else { return Ok(Err(findings)) };
+        let name = name.map_or_else(|| capture.run.run_id.clone(), str::to_owned);
+        let (catalog, outputs) = (&self.catalog, &self.outputs);
+        let continuations = |run: &str, request: &str| {
+            let here = outputs.get(&(run.to_owned(), request.to_owned())).cloned();
+            here.or_else(|| catalog.continuation(run, request))
+        };
+        let requests = capture.run.requests.iter();
+        let own: Vec<_> = requests.map(|r| ((capture.run.run_id.clone(), r.request_id.clone()), r.output_token_ids.clone())).collect();
+        let writer = CaptureWriter { staging: &mut self.staging, codec: self.codec, meter: self.meter };
+        let (manifest, findings) = match writer.write(capture, findings, &continuations)? {
+            Ok(written) => written,
+            Err(findings) => return Ok(Err(findings)),
+        };
+        let capture = manifest.capture.id()?;
+        let owner = self.taken.get(&name).copied().or(self.catalog.by_run_id(&name));
+        if let Some(owner) = owner.filter(|owner| *owner != capture) {
+            let subject = Subject::Binding("run_id".to_owned());
+            let expected = format!("{name:?} to be free, or the name of this capture {capture}");
+            let refusal = Refusal::new(Rule::NameTaken, subject, expected, format!("the name of capture {owner}"));
+            return Ok(Err(vec![refusal].into()));
+        }
+        self.taken.insert(name.clone(), capture);
+        self.outputs.extend(own);
+        let manifest_id = self.staging.add_bytes(&document::encode(&manifest)?)?;
+        Ok(Ok(Prepared { capture, manifest_id, manifest, name, findings }))
+    }
+
+    /// Makes all that was prepared part of the store: objects, then log, then refs.
+    ///
+    /// # Errors
+    /// When something cannot be written. The log then has all entries of the batch or none.
+    pub fn commit(self, at: Nanos) -> Result<Vec<Outcome>, SealError> {
+        let (store, tool) = (self.store, format!("{} {}", env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")));
+        let damaged: BTreeMap<ObjectId, Refusal> = self.staging.commit()?;
+        let judge = |slot: Result<Prepared, Findings>| {
+            let prepared = slot?;
+            let manifest = (prepared.manifest_id, 0, String::new());
+            let objects = prepared.manifest.objects().into_iter().chain([manifest]);
+            let hits: Vec<Refusal> = objects.filter_map(|(id, _, _)| damaged.get(&id).cloned()).collect();
+            if hits.is_empty() { Ok(prepared) } else { Err(Findings::from(hits)) }
+        };
+        let slots: Vec<Result<Prepared, Findings>> = self.slots.into_iter().map(judge).collect();
+        let acts: Vec<(Act, CaptureId, ObjectId)> =
+            slots.iter().flatten().map(|ready| (Act::Seal, ready.capture, ready.manifest_id)).collect();
+        let places = match Log::append(store, &acts, at, &tool) {
+            Ok(places) => places,
+            Err(Fault::Error(error)) => return Err(error.into()),
+            Err(Fault::Refused(refusal)) => {
+                let refuse = |slot: Result<Prepared, Findings>| match slot {
+                    Ok(_) => Outcome::Refused(vec![refusal.clone()].into()),
+                    Err(findings) => Outcome::Refused(findings.sorted()),
+                };
+                return Ok(slots.into_iter().map(refuse).collect());
+            }
+        };
+        let mut places = places.into_iter();
+        let mut outcomes = Vec::new();
+        for slot in slots {
+            outcomes.push(match slot {
+                Err(findings) => Outcome::Refused(findings.sorted()),
+                Ok(ready) => {
+                    if self.catalog.by_run_id(&ready.name) != Some(ready.capture) {
+                        write_ref(store, &ready.name, ready.capture)?;
+                    }
+                    let (entry, new) = places.next().unwrap_or_default();
+                    Outcome::Sealed(Sealed {
+                        capture: ready.capture,
+                        manifest: ready.manifest_id,
+                        document: ready.manifest,
+                        name: ready.name,
+                        entry,
+                        already: !new,
+                        findings: ready.findings.sorted(),
+                    })
+                }
+            });
+        }
+        Ok(outcomes)
+    }
+}
+
+struct CaptureWriter<'w, 'a> {
+    staging: &'w mut Staging<'a>,
+    codec: Codec,
+    meter: &'w Meter,
+}
+
+/// What the pass over the scores leaves behind.
+struct ScoresPass {
+    shards: Vec<ScoreShard>,
+    facts: Vec<Option<Facts>>,
+    f32_sha256: Option<Sha256>,
+}
+
+impl CaptureWriter<'_, '_> {
+    /// Stages everything but the manifest.
+    fn write(
+        mut self,
+        mut capture: Capture,
+        mut findings: Findings,
+        continuations: &Continuations<'_>,
+    ) -> Result<Result<(Manifest, Findings), Findings>, SealError> {
+        let pass = match (&capture.run.scores, &capture.scores) {
+            (Some(declared), Some(file)) => Some(self.scores(declared, file, &capture.rows, &capture.places)?),
+            _ => None,
+        };
+        if let Some(pass) = &pass {
+            for (row, facts) in capture.rows.iter_mut().zip(&pass.facts) {
+                row.score_digest = facts.as_ref().map(|facts| facts.digest);
+            }
+        }
+        let scores = pass.as_ref().map(|pass| ScoreEvidence { facts: &pass.facts, f32_sha256: pass.f32_sha256 });
+        findings.absorb(rule::judge(&Evidence { run: &capture.run, rows: &capture.rows, scores, continuations }));
+        if !findings.refusals.is_empty() {
+            return Ok(Err(findings));
+        }
+        let (row_root, score_root) = row::roots(&capture.rows);
+        let mut attachments = Vec::new();
+        for (path, file) in capture.attachments {
+            let (object, bytes) = self.staging.add_stream(file)?;
+            attachments.push(Attachment { blake3: object.0, bytes, path });
+        }
+        let document = CaptureDocument {
+            attachments,
+            complete: true,
+            row_root,
+            rows: long(capture.rows.len()),
+            run_json: RunJson { bytes: long(capture.run_bytes.len()), sha256: Sha256::of(&capture.run_bytes) },
+            schema: CAPTURE_SCHEMA.to_owned(),
+            score_root,
+            vocab_size: capture.run.scores.as_ref().map(|declared| declared.vocab_size),
+        };
+        let manifest = Manifest {
+            capture: document,
+            row_shards: self.rows(&capture.rows)?,
+            run_object: self.staging.add_bytes(&capture.run_bytes)?,
+            schema: MANIFEST_SCHEMA.to_owned(),
+            score_shards: pass.map(|pass| pass.shards).unwrap_or_default(),
+            writer: Writer::this(),
+        };
+        Ok(Ok((manifest, findings)))
+    }
+
+    fn rows(&mut self, rows: &[Row]) -> Result<Vec<RowShard>, SealError> {
+        let mut shards = Vec::new();
+        let mut rest = rows;
+        let mut record = Vec::new();
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fits = |row: &Row| {
+                row.write_record(&mut record);
+                bytes += record.len();
+                bytes <= row_shard::CUT_BYTES
+            };
+            let most = usize::try_from(row_shard::MAX_SHARD_ROWS).unwrap_or(usize::MAX);
+            let count = rest.iter().take(most).map(fits).take_while(|fits| *fits).count().max(1);
+            let (shard, after) = rest.split_at(count);
+            let file = row_shard::encode(shard);
+            let object = self.staging.add_bytes(&file)?;
+            shards.push(RowShard { bytes: long(file.len()), object, rows: long(count) });
+            rest = after;
+        }
+        Ok(shards)
+    }
+
+    fn scores(
+        &mut self,
+        declared: &ScoresDeclaration,
+        file: &File,
+        rows: &[Row],
+        places: &[u64],
+    ) -> Result<ScoresPass, SealError> {
+        let vocab = u32::try_from(declared.vocab_size).unwrap_or(u32::MAX);
+        let row_bytes = usize::try_from(vocab).unwrap_or(0) * declared.dtype.size();
+        let (codec, meter) = (self.codec, self.meter);
+        meter.expect(long(row_bytes) * long(rows.len()));
+        let (rows_a_slot, slots) = pipeline::shape(usize::try_from(vocab).unwrap_or(0) * 4);
+        let make_set = || -> Result<Vec<Slot>, SealError> {
+            (0..slots).map(|_| Slot::new(codec, rows_a_slot).map_err(|e| io_error("set up", "a compressor")(e).into())).collect()
+        };
+        let sets = [make_set()?, make_set()?];
+        let mut next = rows.iter().zip(places).peekable();
+        let mut output = ShardOutput {
+            staging: self.staging,
+            codec,
+            vocab,
+            open: None,
+            canonical_bytes: 0,
+            shards: Vec::new(),
+            facts: Vec::with_capacity(rows.len()),
+            f32_stream: declared.f32_sha256_at_capture.map(|_| Sha256Stream::default()),
+            wide: Vec::new(),
+        };
+        pipeline::run(
+            sets,
+            |slot: &mut Slot| {
+                if meter.is_stopped() {
+                    return Err(SealError::Interrupted);
+                }
+                slot.filled = 0;
+                for work in &mut slot.rows {
+                    let Some((row, &place)) = next.next() else { break };
+                    work.row = Some(row.clone());
+                    work.raw.resize(row_bytes, 0);
+                    file.read_exact_at(&mut work.raw, place * long(row_bytes))
+                        .map_err(io_error("read", declared.dtype.file_name()))?;
+                    slot.filled += 1;
+                }
+                Ok(slot.filled > 0)
+            },
+            |slot| slot.work(declared),
+            |slot| {
+                for work in slot.rows.iter().take(slot.filled) {
+                    output.push(work)?;
+                    meter.add(long(row_bytes));
+                }
+                if let Some(error) = slot.error.take() {
+                    return Err(io_error("compress", "a row of scores")(error).into());
+                }
+                Ok(())
+            },
+        )?;
+        output.finish()
+    }
+}
+
+/// Rows that one thread works on at a time, with the tools for it.
+struct Slot {
+    rows: Vec<RowWork>,
+    filled: usize,
+    compressor: Compressor,
+    planes: Vec<u8>,
+    scratch: Vec<u8>,
+    error: Option<io::Error>,
+}
+
+#[derive(Default)]
+struct RowWork {
+    row: Option<Row>,
+    raw: Vec<u8>,
+    canonical: Canonical,
+    facts: Option<Facts>,
+    body: Vec<u8>,
+}
+
+impl Slot {
+    fn new(codec: Codec, rows: usize) -> io::Result<Self> {
+        Ok(Self {
+            rows: (0..rows).map(|_| RowWork::default()).collect(),
+            filled: 0,
+            compressor: Compressor::new(codec)?,
+            planes: Vec::new(),
+            scratch: Vec::new(),
+            error: None,
+        })
+    }
+
+    fn work(&mut self, declared: &ScoresDeclaration) {
+        for work in self.rows.iter_mut().take(self.filled) {
+            let Some(row) = &work.row else { continue };
+            work.canonical.set_from_file_row(declared.dtype, &work.raw);
+            work.facts = Some(Facts::derive(&work.canonical, row, declared, &mut self.scratch));
+            work.canonical.write_planes(&mut self.planes);
+            if let Err(error) = self.compressor.compress(&self.planes, &mut work.body) {
+                self.error = Some(error);
+            }
+        }
+    }
+}
+
+type OpenShard = (ScoresWriter<BufWriter<File>>, PathBuf);
+
+/// Takes finished pages in key order and cuts shards.
+struct ShardOutput<'w, 'a> {
+    staging: &'w mut Staging<'a>,
+    codec: Codec,
+    vocab: u32,
+    open: Option<OpenShard>,
+    canonical_bytes: u64,
+    shards: Vec<ScoreShard>,
+    facts: Vec<Option<Facts>>,
+    f32_stream: Option<Sha256Stream>,
+    wide: Vec<u8>,
+}
+
+impl ShardOutput<'_, '_> {
+    fn push(&mut self, work: &RowWork) -> Result<(), SealError> {
+        if let Some(stream) = &mut self.f32_stream {
+            work.canonical.write_as(Dtype::F32, &mut self.wide);
+            stream.update(&self.wide);
+        }
+        self.facts.push(work.facts);
+        let bytes = long(work.canonical.bytes().len());
+        if self.canonical_bytes + bytes > score_shard::CUT_BYTES {
+            self.close()?;
+        }
+        self.canonical_bytes += bytes;
+        let (writer, path) = match &mut self.open {
+            Some(open) => open,
+            None => {
+                let (file, path) = self.staging.new_file()?;
+                let writer = ScoresWriter::new(file, self.codec, self.vocab).map_err(io_error("write", &path))?;
+                self.open.insert((writer, path))
+            }
+        };
+        writer.push_page(&work.body).map_err(io_error("write", path.as_path()))?;
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), SealError> {
+        self.canonical_bytes = 0;
+        let Some((writer, path)) = self.open.take() else { return Ok(()) };
+        let (_, shard) = writer.finish().map_err(io_error("write", &path))?;
+        self.staging.add(shard.object, path);
+        self.shards.push(shard);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<ScoresPass, SealError> {
+        self.close()?;
+        let f32_sha256 = self.f32_stream.map(|stream| stream.digest());
+        Ok(ScoresPass { shards: self.shards, facts: self.facts, f32_sha256 })
+    }
+}
+
+fn long(len: usize) -> u64 {
+    u64::try_from(len).unwrap_or(u64::MAX)
+}

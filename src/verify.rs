@@ -1,0 +1,742 @@
+//! Verify: a sealed capture is derived again from its leaves, and every difference is named.
+//!
+//! Object digests, shard structure, row records, leaves, roots, capture document, bindings: what is parsed is what was hashed. Faults are
+//! values ([`Outcome`]), all of them, sorted, the same at any number of threads; an error means that nothing could be decided.
+//! What was not looked at is said. Never imports `seal`. See `specs/format-v1.md`.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde::Serialize;
+use sha2::Digest as _;
+
+use crate::binding::{MAX_RUN_JSON, MAX_VOCAB, Run, ScoresDeclaration, check_path};
+use crate::canon::document;
+use crate::canon::scores::{Canonical, Dtype};
+use crate::catalog::{Catalog, Resolved};
+use crate::digest::{Sha256, Sha256Stream};
+use crate::facts::Facts;
+use crate::id::{CaptureId, ObjectId};
+use crate::manifest::{CAPTURE_SCHEMA, CaptureDocument, MANIFEST_SCHEMA, MAX_ATTACHMENTS, MAX_DOCUMENT, MAX_ROWS, Manifest, ScoreShard};
+use crate::meter::Meter;
+use crate::pipeline;
+use crate::refusal::{Findings, NoteKind, Rule, Subject};
+use crate::row::{self, Row};
+use crate::rule::{self, Evidence, ScoreEvidence};
+use crate::shard::ShardFault;
+use crate::shard::page::Decompressor;
+use crate::shard::rows::{self as row_shard, MAX_SHARD_ROWS};
+use crate::shard::scores::{RawPage, ScoresReader, decode_page};
+use crate::store::{Fault, Store, StoreError, io_error};
+
+/// What keeps a verify from being decided.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// The store could not be read
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Asked to stop
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// How much of a capture is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Depth {
+    /// Documents and rows: the roots are derived from the recorded score digests, and no scores shard is opened
+    Rows,
+    /// … and every object is hashed, but no score is derived again
+    Quick,
+    /// Everything
+    Full,
+}
+
+/// How much was looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Checked {
+    /// Rows whose records were hashed into the row root
+    pub rows: u64,
+    /// Rows whose scores were derived again
+    pub scored_rows: u64,
+    /// Objects whose bytes were hashed
+    pub objects: u64,
+    /// Bytes of these objects
+    pub bytes: u64,
+}
+
+/// A capture that passed. It can only be had from [`verify`].
+#[derive(Debug)]
+pub struct Verified {
+    capture: CaptureId,
+    depth: Depth,
+    manifest: Manifest,
+    run: Run,
+    rows: Vec<Row>,
+}
+
+impl Verified {
+    /// Its id.
+    #[must_use]
+    pub fn capture(&self) -> CaptureId {
+        self.capture
+    }
+
+    /// How much was looked at.
+    #[must_use]
+    pub fn depth(&self) -> Depth {
+        self.depth
+    }
+
+    /// The manifest that was read, the first where there are several.
+    #[must_use]
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// run.json.
+    #[must_use]
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// The rows in key order.
+    #[must_use]
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+}
+
+/// What a verify came to.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Which capture
+    pub capture: CaptureId,
+    /// Its run id, where run.json could be read
+    pub run_id: Option<String>,
+    /// The manifests that were looked at
+    pub manifests: Vec<ObjectId>,
+    /// How much was asked for
+    pub depth: Depth,
+    /// How much was looked at
+    pub checked: Checked,
+    /// Refusals and notes, sorted
+    pub findings: Findings,
+    /// The capture, when nothing was refused
+    pub verified: Option<Verified>,
+}
+
+/// What to look at, besides the capture itself.
+#[derive(Clone, Copy)]
+pub struct Options<'a> {
+    /// How much
+    pub depth: Depth,
+    /// The folder of the model, where its files are to be compared with their declared digests
+    pub model: Option<&'a Path>,
+}
+
+/// Verifies a capture by every manifest that `resolved` lists.
+///
+/// # Errors
+/// When the store cannot be read.
+///
+/// # Refusals
+/// In [`Outcome::findings`]: every rule that a capture alone can show.
+pub fn verify(catalog: &Catalog<'_>, resolved: &Resolved, options: Options<'_>, meter: &Meter) -> Result<Outcome, VerifyError> {
+    let mut outcome = Outcome {
+        capture: resolved.capture,
+        run_id: None,
+        manifests: resolved.manifests.clone(),
+        depth: options.depth,
+        checked: Checked::default(),
+        findings: Findings::default(),
+        verified: None,
+    };
+    let mut verified = None;
+    for manifest in &resolved.manifests {
+        let mut pass = Pass { catalog, options, meter, findings: Findings::default(), checked: Checked::default() };
+        let found = pass.manifest(manifest, resolved.capture)?;
+        outcome.checked.rows += pass.checked.rows;
+        outcome.checked.scored_rows += pass.checked.scored_rows;
+        outcome.checked.objects += pass.checked.objects;
+        outcome.checked.bytes += pass.checked.bytes;
+        outcome.findings.absorb(pass.findings);
+        if let Some(found) = found {
+            outcome.run_id.get_or_insert(found.run.run_id.clone());
+            verified.get_or_insert(found);
+        }
+    }
+    if resolved.manifests.is_empty() {
+        outcome.findings.refuse(Rule::NothingToVerify, Subject::Capture, "a manifest in the log", "none");
+    }
+    outcome.findings = outcome.findings.sorted();
+    outcome.verified = verified.filter(|_| outcome.findings.refusals.is_empty());
+    Ok(outcome)
+}
+
+struct Pass<'p, 'a> {
+    catalog: &'p Catalog<'a>,
+    options: Options<'p>,
+    meter: &'p Meter,
+    findings: Findings,
+    checked: Checked,
+}
+
+impl Pass<'_, '_> {
+    fn store(&self) -> &Store {
+        self.catalog.store()
+    }
+
+    fn refuse(&mut self, rule: Rule, subject: Subject, expected: impl Into<String>, found: impl Into<String>) {
+        self.findings.refuse(rule, subject, expected, found);
+    }
+
+    /// `None`, with the refusal noted, where a rule was broken.
+    fn keep<T>(&mut self, result: Result<T, Fault>) -> Result<Option<T>, VerifyError> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(Fault::Error(error)) => Err(error.into()),
+            Err(Fault::Refused(refusal)) => {
+                self.findings.refusals.push(refusal);
+                Ok(None)
+            }
+        }
+    }
+
+    fn count(&mut self, bytes: u64) {
+        self.checked.objects += 1;
+        self.checked.bytes += bytes;
+    }
+
+    fn manifest(&mut self, id: &ObjectId, capture: CaptureId) -> Result<Option<Verified>, VerifyError> {
+        let subject = || Subject::Object(*id, "manifest".to_owned());
+        let read = self.store().read_object(id, None, MAX_DOCUMENT, "manifest");
+        let Some(bytes) = self.keep(read)? else { return Ok(None) };
+        self.count(long(bytes.len()));
+        let manifest: Manifest = match document::decode(&bytes) {
+            Ok(manifest) => manifest,
+            Err(error) => {
+                self.refuse(Rule::JsonNotCanonical, subject(), "a canonical manifest", error.to_string());
+                return Ok(None);
+            }
+        };
+        match manifest.capture.id() {
+            Ok(found) if found == capture => {}
+            Ok(found) => self.refuse(Rule::RootMismatch, subject(), format!("the document of capture {capture}"), found.to_string()),
+            Err(error) => self.refuse(Rule::JsonNotCanonical, subject(), "a canonical capture document", error.to_string()),
+        }
+        if !self.check_document(&manifest, &subject()) {
+            return Ok(None);
+        }
+        let run = self.run(&manifest)?;
+        let rows = self.rows(&manifest)?;
+        if let (Some(run), Some(rows)) = (&run, &rows) {
+            self.check_run(run, &manifest.capture);
+            let scores = self.scores(&manifest, run, rows)?;
+            let evidence = ScoreEvidence {
+                facts: scores.as_ref().map_or(&[], |scores| scores.facts.as_slice()),
+                f32_sha256: scores.as_ref().and_then(|scores| scores.f32_sha256),
+            };
+            let catalog = self.catalog;
+            let continuations = |run: &str, request: &str| catalog.continuation(run, request);
+            let evidence = Evidence { run, rows, scores: scores.is_some().then_some(evidence), continuations: &continuations };
+            self.findings.absorb(rule::judge(&evidence));
+            self.check_model(run)?;
+            self.note_unseen(run);
+        } else {
+            self.hash_objects(&manifest.score_shards.iter().map(|s| (s.object, s.bytes)).collect::<Vec<_>>(), "scores shard")?;
+        }
+        let attachments: Vec<(ObjectId, u64)> =
+            manifest.capture.attachments.iter().map(|attachment| (ObjectId(attachment.blake3), attachment.bytes)).collect();
+        self.hash_objects(&attachments, "attachment")?;
+        let verified = run.zip(rows).map(|(run, rows)| Verified { capture, depth: self.options.depth, manifest, run, rows });
+        Ok(verified)
+    }
+
+    /// Whether what the document says is possible at all.
+    fn check_document(&mut self, manifest: &Manifest, subject: &Subject) -> bool {
+        let before = self.findings.refusals.len();
+        let document = &manifest.capture;
+        let mut refuse = |rule, expected: String, found: String| self.findings.refuse(rule, subject.clone(), expected, found);
+        for (found, expected) in [(&manifest.schema, MANIFEST_SCHEMA), (&document.schema, CAPTURE_SCHEMA)] {
+            if found != expected {
+                refuse(Rule::SchemaInvalid, format!("schema {expected}"), found.clone());
+            }
+        }
+        if document.rows == 0 || manifest.row_shards.is_empty() {
+            refuse(Rule::NothingToVerify, "rows".to_owned(), "none".to_owned());
+        }
+        if document.rows > MAX_ROWS {
+            refuse(Rule::LimitExceeded, format!("at most {MAX_ROWS} rows"), document.rows.to_string());
+        }
+        let in_rows = manifest.row_shards.iter().map(|shard| shard.rows);
+        let in_scores = manifest.score_shards.iter().map(|shard| shard.rows);
+        if in_rows.clone().chain(in_scores.clone()).any(|rows| rows == 0) {
+            refuse(Rule::TreeSize, "shards of one row or more".to_owned(), "a shard of none".to_owned());
+        }
+        if let Some(rows) = in_rows.clone().find(|rows| *rows > MAX_SHARD_ROWS) {
+            refuse(Rule::LimitExceeded, format!("at most {MAX_SHARD_ROWS} rows a rows shard"), rows.to_string());
+        }
+        let sum = |rows: &mut dyn Iterator<Item = u64>| rows.map(u128::from).sum::<u128>();
+        let total = sum(&mut in_rows.clone());
+        if total != u128::from(document.rows) {
+            refuse(Rule::TreeSize, format!("{} rows in rows shards", document.rows), total.to_string());
+        }
+        match (document.vocab_size, document.score_root) {
+            (None, None) if manifest.score_shards.is_empty() => {}
+            (Some(vocab), Some(_)) => {
+                if vocab == 0 || vocab > MAX_VOCAB {
+                    refuse(Rule::LimitExceeded, format!("a vocabulary of 1 to {MAX_VOCAB}"), vocab.to_string());
+                }
+                let total = sum(&mut in_scores.clone());
+                if total != u128::from(document.rows) {
+                    refuse(Rule::TreeSize, format!("{} rows in scores shards", document.rows), total.to_string());
+                }
+            }
+            _ => {
+                let expected = "vocab_size, score_root and scores shards, or none of them".to_owned();
+                refuse(Rule::TreeSize, expected, "some of them".to_owned());
+            }
+        }
+        let attachments = &document.attachments;
+        if attachments.len() > MAX_ATTACHMENTS {
+            refuse(Rule::LimitExceeded, format!("at most {MAX_ATTACHMENTS} attachments"), attachments.len().to_string());
+        }
+        if !attachments.is_sorted_by(|a, b| a.path.as_bytes() < b.path.as_bytes()) {
+            refuse(Rule::JsonNotCanonical, "attachments sorted by path, each once".to_owned(), "another order".to_owned());
+        }
+        for attachment in attachments {
+            if let Err(why) = check_path(&attachment.path) {
+                refuse(Rule::PathEscape, format!("{:?} to be a plain relative path", attachment.path), why.to_owned());
+            }
+        }
+        self.findings.refusals.len() == before
+    }
+
+    fn run(&mut self, manifest: &Manifest) -> Result<Option<Run>, VerifyError> {
+        let declared = manifest.capture.run_json;
+        let read = self.store().read_object(&manifest.run_object, Some(declared.bytes), MAX_RUN_JSON, "run.json");
+        let Some(bytes) = self.keep(read)? else { return Ok(None) };
+        self.count(declared.bytes);
+        let found = Sha256::of(&bytes);
+        if found != declared.sha256 {
+            let subject = Subject::Object(manifest.run_object, "run.json".to_owned());
+            self.refuse(Rule::RootMismatch, subject, format!("SHA-256 {}", declared.sha256), found.to_string());
+        }
+        match Run::parse(&bytes) {
+            Ok(run) => Ok(Some(run)),
+            Err(refusals) => {
+                self.findings.refusals.extend(refusals);
+                Ok(None)
+            }
+        }
+    }
+
+    fn check_run(&mut self, run: &Run, document: &CaptureDocument) {
+        let subject = |path: &str| Subject::Binding(path.to_owned());
+        let vocab = run.scores.as_ref().map(|scores| scores.vocab_size);
+        if vocab != document.vocab_size {
+            let show = |vocab: Option<u64>| vocab.map_or("none".to_owned(), |vocab| vocab.to_string());
+            self.refuse(Rule::VocabMismatch, subject("scores.vocab_size"), show(document.vocab_size), show(vocab));
+        }
+        if let Some(scores) = &run.scores
+            && scores.rows != document.rows
+        {
+            self.refuse(Rule::TreeSize, subject("scores.rows"), document.rows.to_string(), scores.rows.to_string());
+        }
+    }
+
+    /// All rows, with row root and score root derived from them; none where a shard cannot be read.
+    fn rows(&mut self, manifest: &Manifest) -> Result<Option<Vec<Row>>, VerifyError> {
+        let mut rows: Vec<Row> = Vec::new();
+        let mut whole = true;
+        for (number, shard) in manifest.row_shards.iter().enumerate() {
+            let role = format!("rows shard {number}");
+            let read = self.store().read_object(&shard.object, Some(shard.bytes), u64::MAX, &role);
+            let Some(bytes) = self.keep(read)? else {
+                whole = false;
+                continue;
+            };
+            self.count(shard.bytes);
+            self.meter.add(shard.bytes);
+            match row_shard::decode(&bytes, shard.rows) {
+                Ok(more) => rows.extend(more),
+                Err(fault) => {
+                    whole = false;
+                    self.refuse(Rule::ShardNoncanonical, Subject::Object(shard.object, role), fault.expected, fault.found);
+                }
+            }
+        }
+        if !whole {
+            return Ok(None);
+        }
+        let document = &manifest.capture;
+        self.checked.rows += long(rows.len());
+        for pair in rows.windows(2) {
+            if let [a, b] = pair
+                && a.key > b.key
+            {
+                self.refuse(Rule::ShardNoncanonical, Subject::Row(b.key), "rows in key order", format!("after {}", a.key));
+            }
+        }
+        if let Some(row) = rows.iter().find(|row| row.score_digest.is_some() != document.score_root.is_some()) {
+            let expected = "a score digest on every row, or on none in a baseline";
+            self.refuse(Rule::RootMismatch, Subject::Row(row.key), expected, "another");
+        }
+        let (row_root, score_root) = row::roots(&rows);
+        if row_root != document.row_root {
+            self.refuse(Rule::RootMismatch, Subject::Capture, format!("row root {}", document.row_root), row_root.to_string());
+        }
+        if score_root != document.score_root {
+            let show = |root: Option<Sha256>| root.map_or("none".to_owned(), |root| root.to_string());
+            let expected = format!("score root {}", show(document.score_root));
+            self.refuse(Rule::RootMismatch, Subject::Capture, expected, show(score_root));
+        }
+        Ok(Some(rows))
+    }
+
+    fn hash_objects(&mut self, objects: &[(ObjectId, u64)], role: &str) -> Result<(), VerifyError> {
+        if self.options.depth == Depth::Rows {
+            return Ok(());
+        }
+        for (number, (id, bytes)) in objects.iter().enumerate() {
+            self.meter.expect(*bytes);
+            let meter = self.meter;
+            let checked = self.store().check_object(id, *bytes, &format!("{role} {number}"), &|step| meter.add(step));
+            if self.keep(checked)?.is_some() {
+                self.count(*bytes);
+            }
+            if self.meter.is_stopped() {
+                return Err(VerifyError::Interrupted);
+            }
+        }
+        Ok(())
+    }
+
+    fn scores(&mut self, manifest: &Manifest, run: &Run, rows: &[Row]) -> Result<Option<ScoresPass>, VerifyError> {
+        let Some(declared) = &run.scores else { return Ok(None) };
+        let vocab = manifest.capture.vocab_size.and_then(|vocab| u32::try_from(vocab).ok());
+        if self.options.depth != Depth::Full || Some(declared.vocab_size) != manifest.capture.vocab_size {
+            let shards: Vec<(ObjectId, u64)> = manifest.score_shards.iter().map(|s| (s.object, s.bytes)).collect();
+            self.hash_objects(&shards, "scores shard")?;
+            return Ok(None);
+        }
+        let Some(vocab) = vocab else { return Ok(None) };
+        let pass = ScoresPass::read(self, &manifest.score_shards, declared, vocab, rows)?;
+        Ok(Some(pass))
+    }
+
+    fn check_model(&mut self, run: &Run) -> Result<(), VerifyError> {
+        let Some(folder) = self.options.model else { return Ok(()) };
+        for declared in &run.files {
+            let rule = if declared.of == "model" { Rule::ModelMismatch } else { Rule::TokenizerMismatch };
+            let path = folder.join(&declared.path);
+            let subject = Subject::Binding(format!("{}.files {:?}", declared.of, declared.path));
+            let expected = format!("SHA-256 {}", declared.sha256);
+            match File::open(&path) {
+                Ok(file) => {
+                    let found = sha256_file(file, self.meter).map_err(io_error("read", &path))?;
+                    if found != declared.sha256 {
+                        self.refuse(rule, subject, expected, found.to_string());
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    self.refuse(rule, subject, expected, format!("no file at {}", path.display()));
+                }
+                Err(error) => return Err(io_error("open", path)(error).into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn note_unseen(&mut self, run: &Run) {
+        for path in run.unbound() {
+            self.findings.note(NoteKind::Unbound, path);
+        }
+        if self.options.model.is_none() {
+            for of in ["model", "tokenizer"] {
+                let files = run.files.iter().filter(|file| file.of == of).count();
+                if files > 0 {
+                    let text = format!("{of}.files: {files} by SHA-256 (--model DIR looks at them)");
+                    self.findings.note(NoteKind::DeclaredNotSeen, text);
+                }
+            }
+        }
+        for path in ["engine.binary_sha256", "engine.commit", "corpus.sha256"] {
+            if run.binding(path).is_some() {
+                self.findings.note(NoteKind::DeclaredNotSeen, path);
+            }
+        }
+    }
+}
+
+fn sha256_file(mut file: File, meter: &Meter) -> io::Result<Sha256> {
+    let mut hash = sha2::Sha256::new();
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let len = file.read(&mut buffer)?;
+        if len == 0 {
+            return Ok(Sha256(hash.finalize().into()));
+        }
+        hash.update(buffer.get(..len).unwrap_or_default());
+        meter.add(long(len));
+    }
+}
+
+/// What the pass over the scores shards leaves behind.
+struct ScoresPass {
+    facts: Vec<Option<Facts>>,
+    f32_sha256: Option<Sha256>,
+}
+
+/// Rows that one thread works on at a time, with the tools for it.
+struct Slot {
+    rows: Vec<RowWork>,
+    filled: usize,
+    decompressor: Decompressor,
+    planes: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+#[derive(Default)]
+struct RowWork {
+    index: usize,
+    page: RawPage,
+    canonical: Canonical,
+    result: Option<Result<Facts, ShardFault>>,
+}
+
+/// The shards of a capture as one stream of pages.
+struct PageStream<'p> {
+    store: &'p Store,
+    shards: std::slice::Iter<'p, ScoreShard>,
+    vocab: u32,
+    open: Option<(ScoresReader<File>, &'p ScoreShard)>,
+    number: usize,
+    /// Rows of the shards before the open one, and pages taken from it
+    base: usize,
+    taken: usize,
+    ends: Vec<ShardEnd>,
+}
+
+/// What became of a shard once all its bytes were read.
+struct ShardEnd {
+    object: ObjectId,
+    number: usize,
+    first_row: usize,
+    rows: usize,
+    bytes: u64,
+    /// The id of the bytes that were read; none where they could not be
+    found: Option<ObjectId>,
+    fault: Option<ShardFault>,
+    refused: Option<crate::refusal::Refusal>,
+}
+
+impl<'p> PageStream<'p> {
+    /// The next page that can be found, with its row; none after the last shard.
+    fn next(&mut self, page: &mut RawPage) -> Result<Option<usize>, VerifyError> {
+        loop {
+            if self.open.is_none() && !self.open_next()? {
+                return Ok(None);
+            }
+            let Some((reader, shard)) = &mut self.open else { return Ok(None) };
+            let path = self.store.root().join(Store::object_path(&shard.object));
+            match reader.next_page(page).map_err(io_error("read", path))? {
+                Ok(true) => {
+                    self.taken += 1;
+                    return Ok(Some(self.base + self.taken - 1));
+                }
+                Ok(false) => self.close(None)?,
+                Err(fault) => self.close(Some(fault))?,
+            }
+        }
+    }
+
+    fn open_next(&mut self) -> Result<bool, VerifyError> {
+        let Some(shard) = self.shards.next() else { return Ok(false) };
+        let role = format!("scores shard {}", self.number);
+        let file = match self.store.open_object(&shard.object, Some(shard.bytes), &role) {
+            Ok((file, _)) => file,
+            Err(Fault::Error(error)) => return Err(error.into()),
+            Err(Fault::Refused(refusal)) => {
+                self.end(shard, None, None, Some(refusal));
+                return self.open_next();
+            }
+        };
+        let path = self.store.root().join(Store::object_path(&shard.object));
+        let (reader, start) = ScoresReader::new(file, shard, self.vocab).map_err(io_error("read", path))?;
+        self.open = Some((reader, shard));
+        if let Err(fault) = start {
+            self.close(Some(fault))?;
+            return self.open_next();
+        }
+        Ok(true)
+    }
+
+    fn close(&mut self, fault: Option<ShardFault>) -> Result<(), VerifyError> {
+        let Some((reader, shard)) = self.open.take() else { return Ok(()) };
+        let path = self.store.root().join(Store::object_path(&shard.object));
+        let (found, tail) = reader.finish().map_err(io_error("read", path))?;
+        self.end(shard, Some(found), fault.or(tail.err()), None);
+        Ok(())
+    }
+
+    fn end(
+        &mut self,
+        shard: &ScoreShard,
+        found: Option<ObjectId>,
+        fault: Option<ShardFault>,
+        refused: Option<crate::refusal::Refusal>,
+    ) {
+        let rows = usize::try_from(shard.rows).unwrap_or(usize::MAX);
+        let (number, first_row, bytes) = (self.number, self.base, shard.bytes);
+        self.ends.push(ShardEnd { object: shard.object, number, first_row, rows, bytes, found, fault, refused });
+        self.number += 1;
+        self.base = self.base.saturating_add(rows);
+        self.taken = 0;
+    }
+}
+
+impl ScoresPass {
+    fn read(
+        pass: &mut Pass<'_, '_>,
+        shards: &[ScoreShard],
+        declared: &ScoresDeclaration,
+        vocab: u32,
+        rows: &[Row],
+    ) -> Result<Self, VerifyError> {
+        let meter = pass.meter;
+        meter.expect(shards.iter().map(|shard| shard.bytes).sum());
+        let row_bytes = usize::try_from(vocab).unwrap_or(0) * 4;
+        let (rows_a_slot, slots) = pipeline::shape(row_bytes);
+        let make_set = || -> Result<Vec<Slot>, StoreError> {
+            (0..slots).map(|_| Slot::new(rows_a_slot).map_err(io_error("set up", "a decompressor"))).collect()
+        };
+        let store = pass.catalog.store();
+        let mut stream =
+            PageStream { store, shards: shards.iter(), vocab, open: None, number: 0, base: 0, taken: 0, ends: Vec::new() };
+        let mut facts: Vec<Option<Facts>> = vec![None; rows.len()];
+        let mut faults: BTreeMap<usize, ShardFault> = BTreeMap::new();
+        let mut f32_stream = declared.f32_sha256_at_capture.map(|_| Sha256Stream::default());
+        let mut wide = Vec::new();
+        pipeline::run(
+            [make_set()?, make_set()?],
+            |slot: &mut Slot| {
+                if meter.is_stopped() {
+                    return Err(VerifyError::Interrupted);
+                }
+                slot.filled = 0;
+                for work in &mut slot.rows {
+                    let Some(index) = stream.next(&mut work.page)? else { break };
+                    work.index = index;
+                    slot.filled += 1;
+                    meter.add(work.page.body_len());
+                }
+                Ok(slot.filled > 0)
+            },
+            |slot| slot.work(declared, vocab, rows),
+            |slot| {
+                for work in slot.rows.iter_mut().take(slot.filled) {
+                    match work.result.take() {
+                        Some(Ok(found)) => {
+                            if let Some(stream) = &mut f32_stream {
+                                work.canonical.write_as(Dtype::F32, &mut wide);
+                                stream.update(&wide);
+                            }
+                            if let Some(place) = facts.get_mut(work.index) {
+                                *place = Some(found);
+                            }
+                        }
+                        Some(Err(fault)) => {
+                            faults.insert(work.index, fault);
+                        }
+                        None => {}
+                    }
+                }
+                Ok(())
+            },
+        )?;
+        for end in stream.ends {
+            pass.judge_shard(end, rows, &mut facts, &mut faults);
+        }
+        pass.checked.scored_rows += long(facts.iter().flatten().count());
+        let whole = facts.iter().all(Option::is_some);
+        let f32_sha256 = f32_stream.filter(|_| whole).map(|stream| stream.digest());
+        Ok(Self { facts, f32_sha256 })
+    }
+}
+
+impl Pass<'_, '_> {
+    /// One fault is named once: a shard with the wrong digest is refused for that, with the rows in which the damage shows.
+    fn judge_shard(
+        &mut self,
+        end: ShardEnd,
+        rows: &[Row],
+        facts: &mut [Option<Facts>],
+        faults: &mut BTreeMap<usize, ShardFault>,
+    ) {
+        let range = end.first_row..end.first_row.saturating_add(end.rows).min(rows.len());
+        let subject = Subject::Object(end.object, format!("scores shard {}", end.number));
+        if let Some(refusal) = end.refused {
+            self.findings.refusals.push(refusal);
+            return;
+        }
+        self.count(end.bytes);
+        if end.found != Some(end.object) {
+            let damaged: Vec<String> = range
+                .clone()
+                .filter(|index| {
+                    let derived = facts.get(*index).and_then(Option::as_ref).map(|facts| facts.digest);
+                    derived.is_none() || rows.get(*index).is_some_and(|row| row.score_digest != derived)
+                })
+                .filter_map(|index| rows.get(index).map(|row| row.key.to_string()))
+                .collect();
+            let found = end.found.map_or("nothing".to_owned(), |found| found.to_string());
+            let places = match damaged.as_slice() {
+                [] => "no row of scores is touched".to_owned(),
+                [one] => format!("the damage shows at {one}"),
+                [first, .., last] => format!("the damage shows at {} rows, {first} to {last}", damaged.len()),
+            };
+            self.refuse(Rule::ObjectDigest, subject, format!("BLAKE3 {}", end.object), format!("{found}; {places}"));
+            for index in range {
+                if let Some(place) = facts.get_mut(index) {
+                    *place = None;
+                }
+                faults.remove(&index);
+            }
+            return;
+        }
+        if let Some(fault) = end.fault {
+            self.refuse(Rule::ShardNoncanonical, subject, fault.expected, fault.found);
+        }
+        for index in range {
+            if let (Some(fault), Some(row)) = (faults.remove(&index), rows.get(index)) {
+                self.refuse(Rule::ShardNoncanonical, Subject::Row(row.key), fault.expected, fault.found);
+            }
+        }
+    }
+}
+
+impl Slot {
+    fn new(rows: usize) -> io::Result<Self> {
+        let rows = (0..rows).map(|_| RowWork::default()).collect();
+        Ok(Self { rows, filled: 0, decompressor: Decompressor::new()?, planes: Vec::new(), scratch: Vec::new() })
+    }
+
+    fn work(&mut self, declared: &ScoresDeclaration, vocab: u32, rows: &[Row]) {
+        for work in self.rows.iter_mut().take(self.filled) {
+            let Some(row) = rows.get(work.index) else { continue };
+            let decoded = decode_page(&work.page, vocab, &mut self.decompressor, &mut self.planes);
+            work.result = Some(decoded.map(|()| {
+                work.canonical.set_from_planes(&self.planes);
+                Facts::derive(&work.canonical, row, declared, &mut self.scratch)
+            }));
+        }
+    }
+}
+
+fn long(len: usize) -> u64 {
+    u64::try_from(len).unwrap_or(u64::MAX)
+}
