@@ -520,8 +520,7 @@ impl Reader {
         let sample_index = self.int(item, (place, "sample_index"), false, MAX_INT32).unwrap_or(0);
         let prompt_token_ids = self.tokens(item, (place, "prompt_token_ids"), true);
         let output_token_ids = self.tokens(item, (place, "output_token_ids"), true);
-        let reasons =
-            [("length", FinishReason::Length), ("stop", FinishReason::Stop), ("abort", FinishReason::Abort)];
+        let reasons = [("length", FinishReason::Length), ("stop", FinishReason::Stop), ("abort", FinishReason::Abort)];
         let finish_reason = self.choice(item, (place, "finish_reason"), false, &reasons);
         let continuation = self
             .want(item, (place, "continuation"), false, "an object", |value| {

@@ -200,7 +200,7 @@ fn read_ref(store: &Store, file: &str) -> Result<Ref, Fault> {
 /// When it cannot be written.
 pub fn write_ref(store: &Store, name: &str, capture: CaptureId) -> Result<(), StoreError> {
     let value = Ref { capture, name: name.to_owned(), schema: REF_SCHEMA.to_owned() };
-    let bytes = document::encode(&value)
-        .map_err(|source| StoreError::Damaged { path: store.root().to_owned(), source })?;
+    let bytes =
+        document::encode(&value).map_err(|source| StoreError::Damaged { path: store.root().to_owned(), source })?;
     store.replace_file(&format!("{RUNS}/{}", ref_file_name(name)), &bytes)
 }

@@ -124,11 +124,9 @@ pub fn main() -> ExitCode {
     let meter = Arc::new(Meter::default());
     signals::install(Arc::clone(&meter));
     let mut out = Out::terminal();
-    if let Some(threads) = args.threads {
-        // Fails only when a pool is there already, and there is none yet.
-        if let Err(error) = rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build_global() {
-            return finish(&mut out, Err(CliError::Failed(error.to_string())));
-        }
+    let threads = args.threads.map_or(0, std::num::NonZeroUsize::get);
+    if let Err(error) = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global() {
+        return finish(&mut out, Err(CliError::Failed(error.to_string())));
     }
     let mut context = Context { out: &mut out, store: args.store, json: args.json, quiet: args.quiet, meter };
     let result = run(&mut context, args.command);

@@ -405,8 +405,8 @@ fn compare_row(key: RowKey, a: &Canonical, b: &Canonical) -> ScoreChange {
     b.widen_into(&mut wide_b);
     let (mut max_abs_delta, mut token) = (0.0_f64, 0_u32);
     for (id, (score_a, score_b)) in (0_u32..).zip(wide_a.iter().zip(&wide_b)) {
-        // Two masked scores (−Inf both) have no distance; one masked has an infinite one.
-        let delta = if score_a == score_b { 0.0 } else { (f64::from(*score_a) - f64::from(*score_b)).abs() };
+        // Two masked scores (−Inf both) differ by NaN, which is larger than nothing; one masked score differs by infinity.
+        let delta = (f64::from(*score_a) - f64::from(*score_b)).abs();
         if delta > max_abs_delta {
             (max_abs_delta, token) = (delta, id);
         }

@@ -67,7 +67,9 @@ impl<'a> Cursor<'a> {
         let Some(row) = self.rows.get(index) else { return Err(self.lost(index, "no such row")) };
         loop {
             let Some(open) = &self.open else {
-                let Some((number, shard)) = self.shards.next() else { return Err(self.lost(index, "no shard with it")) };
+                let Some((number, shard)) = self.shards.next() else {
+                    return Err(self.lost(index, "no shard with it"));
+                };
                 self.open = Some(Open { shard: *shard, number, reader: None, taken: 0 });
                 continue;
             };

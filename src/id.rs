@@ -32,7 +32,11 @@ macro_rules! id_type {
 }
 
 id_type!(ObjectId, Blake3, "The address of an object in a store: BLAKE3 of its bytes.");
-id_type!(CaptureId, Sha256, "The name of a capture: SHA-256 of its capture document. The same on every machine, for ever.");
+id_type!(
+    CaptureId,
+    Sha256,
+    "The name of a capture: SHA-256 of its capture document. The same on every machine, for ever."
+);
 
 /// A token id of a vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -113,7 +113,12 @@ impl Ingest {
                 let expected = "run.json, which is written last and marks the end of a run";
                 self.refuse(Rule::TornCapture, RUN, expected, "none: the capture never ended");
             } else {
-                self.findings.refuse(Rule::NothingToVerify, Subject::Capture, "a capture directory with run.json", "none");
+                self.findings.refuse(
+                    Rule::NothingToVerify,
+                    Subject::Capture,
+                    "a capture directory with run.json",
+                    "none",
+                );
             }
             return Ok(None);
         }
@@ -219,10 +224,8 @@ impl Ingest {
         }
         let size = u64::try_from(declared.dtype.size()).unwrap_or(u64::MAX);
         let promised = u128::from(declared.rows) * u128::from(declared.vocab_size) * u128::from(size);
-        let expected = format!(
-            "{promised} bytes ({} rows × {} scores × {size} bytes)",
-            declared.rows, declared.vocab_size
-        );
+        let expected =
+            format!("{promised} bytes ({} rows × {} scores × {size} bytes)", declared.rows, declared.vocab_size);
         if u128::from(len) != promised {
             let rule = if u128::from(len) < promised { Rule::ScoresShort } else { Rule::ScoresTrailing };
             self.refuse(rule, name, expected, format!("{len} bytes"));

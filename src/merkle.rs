@@ -73,6 +73,7 @@ impl Tree {
 }
 
 #[cfg(test)]
+#[allow(clippy::indexing_slicing, reason = "a test may panic")]
 mod tests {
     use super::*;
 

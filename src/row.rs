@@ -259,7 +259,9 @@ impl Row {
         let name = FIELDS.get(index).map_or("", |field| field.name);
         let fault = |expected: String, found: String| Err(FieldFault { field: name, expected, found });
         match &value {
-            Value::Int32(n) if u64::from(*n) > MAX_INT32 => return fault(format!("at most {MAX_INT32}"), n.to_string()),
+            Value::Int32(n) if u64::from(*n) > MAX_INT32 => {
+                return fault(format!("at most {MAX_INT32}"), n.to_string());
+            }
             Value::Int64(n) if *n > MAX_INT64 => return fault(format!("at most {MAX_INT64}"), n.to_string()),
             Value::Text(text) => {
                 let limit = if name == "x" { MAX_X } else { MAX_NAME };

@@ -21,7 +21,8 @@ use crate::id::{CaptureId, Nanos, ObjectId, TokenId};
 use crate::ingest::{self, Capture};
 use crate::log::Log;
 use crate::manifest::{
-    Act, Attachment, CAPTURE_SCHEMA, CaptureDocument, Codec, MANIFEST_SCHEMA, Manifest, RowShard, RunJson, ScoreShard, Writer,
+    Act, Attachment, CAPTURE_SCHEMA, CaptureDocument, Codec, MANIFEST_SCHEMA, Manifest, RowShard, RunJson, ScoreShard,
+    Writer,
 };
 use crate::meter::Meter;
 use crate::pipeline;
@@ -51,7 +52,7 @@ pub enum SealError {
 #[derive(Debug)]
 pub enum Outcome {
     /// It is in the store
-    Sealed(Sealed),
+    Sealed(Box<Sealed>),
     /// It breaks rules, and nothing of it is in the store
     Refused(Findings),
 }
@@ -105,7 +106,17 @@ impl<'a> Batch<'a> {
     pub fn new(store: &'a Store, codec: Codec, meter: &'a Meter) -> Result<Self, StoreError> {
         let catalog = Catalog::load(store)?;
         let staging = store.stage()?;
-        Ok(Self { store, catalog, staging, codec, meter, slots: Vec::new(), taken: BTreeMap::new(), outputs: BTreeMap::new(), staged_bytes: 0 })
+        Ok(Self {
+            store,
+            catalog,
+            staging,
+            codec,
+            meter,
+            slots: Vec::new(),
+            taken: BTreeMap::new(),
+            outputs: BTreeMap::new(),
+            staged_bytes: 0,
+        })
     }
 
     /// Prepares a capture directory. Its outcome comes with [`Batch::commit`], in the order of these calls.
@@ -148,7 +159,9 @@ impl<'a> Batch<'a> {
             here.or_else(|| catalog.continuation(run, request))
         };
         let requests = capture.run.requests.iter();
-        let own: Vec<_> = requests.map(|r| ((capture.run.run_id.clone(), r.request_id.clone()), r.output_token_ids.clone())).collect();
+        let own: Vec<_> = requests
+            .map(|r| ((capture.run.run_id.clone(), r.request_id.clone()), r.output_token_ids.clone()))
+            .collect();
         let writer = CaptureWriter { staging: &mut self.staging, codec: self.codec, meter: self.meter };
         let (manifest, findings) = match writer.write(capture, findings, &continuations)? {
             Ok(written) => written,
@@ -206,7 +219,7 @@ impl<'a> Batch<'a> {
                         write_ref(store, &ready.name, ready.capture)?;
                     }
                     let (entry, new) = places.next().unwrap_or_default();
-                    Outcome::Sealed(Sealed {
+                    Outcome::Sealed(Box::new(Sealed {
                         capture: ready.capture,
                         manifest: ready.manifest_id,
                         document: ready.manifest,
@@ -214,7 +227,7 @@ impl<'a> Batch<'a> {
                         entry,
                         already: !new,
                         findings: ready.findings.sorted(),
-                    })
+                    }))
                 }
             });
         }
@@ -319,7 +332,9 @@ impl CaptureWriter<'_, '_> {
         meter.expect(long(row_bytes) * long(rows.len()));
         let (rows_a_slot, slots) = pipeline::shape(usize::try_from(vocab).unwrap_or(0) * 4);
         let make_set = || -> Result<Vec<Slot>, SealError> {
-            (0..slots).map(|_| Slot::new(codec, rows_a_slot).map_err(|e| io_error("set up", "a compressor")(e).into())).collect()
+            (0..slots)
+                .map(|_| Slot::new(codec, rows_a_slot).map_err(|e| io_error("set up", "a compressor")(e).into()))
+                .collect()
         };
         let sets = [make_set()?, make_set()?];
         let mut next = rows.iter().zip(places).peekable();

@@ -136,8 +136,8 @@ impl Store {
             fs::create_dir(&path).map_err(io_error("make", path))?;
         }
         let document = StoreDocument { origin, schema: STORE_SCHEMA.to_owned() };
-        let bytes = document::encode(&document)
-            .map_err(|source| StoreError::Damaged { path: root.to_owned(), source })?;
+        let bytes =
+            document::encode(&document).map_err(|source| StoreError::Damaged { path: root.to_owned(), source })?;
         write_durably(&root.join(STORE_FILE), &bytes)?;
         Self::open(root)
     }
@@ -173,7 +173,9 @@ impl Store {
             current = match rustix::fs::openat(at, *folder, flags, Mode::empty()) {
                 Ok(next) => Some(next),
                 Err(Errno::NOENT) => return Ok(Found::Nothing),
-                Err(Errno::LOOP | Errno::NOTDIR) => return Ok(Found::NotRegular("a folder on its path is a link or no folder")),
+                Err(Errno::LOOP | Errno::NOTDIR) => {
+                    return Ok(Found::NotRegular("a folder on its path is a link or no folder"));
+                }
                 Err(errno) => return Err(io_error("open", path())(errno.into())),
             };
         }
@@ -213,7 +215,12 @@ impl Store {
             }
             Found::File(_, len) if len > limit => {
                 let found = format!("{len} bytes");
-                Err(Fault::Refused(Refusal::new(Rule::LimitExceeded, subject(), format!("at most {limit} bytes"), found)))
+                Err(Fault::Refused(Refusal::new(
+                    Rule::LimitExceeded,
+                    subject(),
+                    format!("at most {limit} bytes"),
+                    found,
+                )))
             }
             Found::File(file, len) => Ok(Some(self.read_all(file, len, path)?)),
         }
@@ -248,7 +255,12 @@ impl Store {
         let subject = || Subject::Object(*id, role.to_owned());
         if len > limit {
             let found = format!("{len} bytes");
-            return Err(Fault::Refused(Refusal::new(Rule::LimitExceeded, subject(), format!("at most {limit} bytes"), found)));
+            return Err(Fault::Refused(Refusal::new(
+                Rule::LimitExceeded,
+                subject(),
+                format!("at most {limit} bytes"),
+                found,
+            )));
         }
         let content = self.read_all(file, len, &Self::object_path(id))?;
         let found = ObjectId(crate::digest::Blake3::of(&content));
@@ -265,8 +277,8 @@ impl Store {
     /// As [`Store::read_object`].
     pub fn check_object(&self, id: &ObjectId, bytes: u64, role: &str, progress: &dyn Fn(u64)) -> Result<(), Fault> {
         let (file, _) = self.open_object(id, Some(bytes), role)?;
-        let (found, _) = hash_file(file.take(bytes), progress)
-            .map_err(io_error("read", self.root.join(Self::object_path(id))))?;
+        let (found, _) =
+            hash_file(file.take(bytes), progress).map_err(io_error("read", self.root.join(Self::object_path(id))))?;
         if found == *id {
             return Ok(());
         }
@@ -313,7 +325,8 @@ impl Store {
     pub fn stage(&self) -> Result<Staging<'_>, StoreError> {
         let tmp = self.root.join("tmp");
         fs::create_dir_all(&tmp).map_err(io_error("make", &tmp))?;
-        let folder = tempfile::Builder::new().prefix("seal-").tempdir_in(&tmp).map_err(io_error("make a folder in", tmp))?;
+        let folder =
+            tempfile::Builder::new().prefix("seal-").tempdir_in(&tmp).map_err(io_error("make a folder in", tmp))?;
         Ok(Staging { store: self, folder, count: 0, ready: Vec::new() })
     }
 }

@@ -19,7 +19,9 @@ use crate::catalog::{Catalog, Resolved};
 use crate::digest::{Sha256, Sha256Stream};
 use crate::facts::Facts;
 use crate::id::{CaptureId, ObjectId};
-use crate::manifest::{CAPTURE_SCHEMA, CaptureDocument, MANIFEST_SCHEMA, MAX_ATTACHMENTS, MAX_DOCUMENT, MAX_ROWS, Manifest, ScoreShard};
+use crate::manifest::{
+    CAPTURE_SCHEMA, CaptureDocument, MANIFEST_SCHEMA, MAX_ATTACHMENTS, MAX_DOCUMENT, MAX_ROWS, Manifest, ScoreShard,
+};
 use crate::meter::Meter;
 use crate::pipeline;
 use crate::refusal::{Findings, NoteKind, Rule, Subject};
@@ -144,7 +146,12 @@ pub struct Options<'a> {
 ///
 /// # Refusals
 /// In [`Outcome::findings`]: every rule that a capture alone can show.
-pub fn verify(catalog: &Catalog<'_>, resolved: &Resolved, options: Options<'_>, meter: &Meter) -> Result<Outcome, VerifyError> {
+pub fn verify(
+    catalog: &Catalog<'_>,
+    resolved: &Resolved,
+    options: Options<'_>,
+    meter: &Meter,
+) -> Result<Outcome, VerifyError> {
     let mut outcome = Outcome {
         capture: resolved.capture,
         run_id: None,
@@ -224,8 +231,15 @@ impl Pass<'_, '_> {
         };
         match manifest.capture.id() {
             Ok(found) if found == capture => {}
-            Ok(found) => self.refuse(Rule::RootMismatch, subject(), format!("the document of capture {capture}"), found.to_string()),
-            Err(error) => self.refuse(Rule::JsonNotCanonical, subject(), "a canonical capture document", error.to_string()),
+            Ok(found) => self.refuse(
+                Rule::RootMismatch,
+                subject(),
+                format!("the document of capture {capture}"),
+                found.to_string(),
+            ),
+            Err(error) => {
+                self.refuse(Rule::JsonNotCanonical, subject(), "a canonical capture document", error.to_string())
+            }
         }
         if !self.check_document(&manifest, &subject()) {
             return Ok(None);
@@ -241,17 +255,26 @@ impl Pass<'_, '_> {
             };
             let catalog = self.catalog;
             let continuations = |run: &str, request: &str| catalog.continuation(run, request);
-            let evidence = Evidence { run, rows, scores: scores.is_some().then_some(evidence), continuations: &continuations };
+            let evidence =
+                Evidence { run, rows, scores: scores.is_some().then_some(evidence), continuations: &continuations };
             self.findings.absorb(rule::judge(&evidence));
             self.check_model(run)?;
             self.note_unseen(run);
         } else {
-            self.hash_objects(&manifest.score_shards.iter().map(|s| (s.object, s.bytes)).collect::<Vec<_>>(), "scores shard")?;
+            self.hash_objects(
+                &manifest.score_shards.iter().map(|s| (s.object, s.bytes)).collect::<Vec<_>>(),
+                "scores shard",
+            )?;
         }
-        let attachments: Vec<(ObjectId, u64)> =
-            manifest.capture.attachments.iter().map(|attachment| (ObjectId(attachment.blake3), attachment.bytes)).collect();
+        let attachments: Vec<(ObjectId, u64)> = manifest
+            .capture
+            .attachments
+            .iter()
+            .map(|attachment| (ObjectId(attachment.blake3), attachment.bytes))
+            .collect();
         self.hash_objects(&attachments, "attachment")?;
-        let verified = run.zip(rows).map(|(run, rows)| Verified { capture, depth: self.options.depth, manifest, run, rows });
+        let verified =
+            run.zip(rows).map(|(run, rows)| Verified { capture, depth: self.options.depth, manifest, run, rows });
         Ok(verified)
     }
 
@@ -259,7 +282,8 @@ impl Pass<'_, '_> {
     fn check_document(&mut self, manifest: &Manifest, subject: &Subject) -> bool {
         let before = self.findings.refusals.len();
         let document = &manifest.capture;
-        let mut refuse = |rule, expected: String, found: String| self.findings.refuse(rule, subject.clone(), expected, found);
+        let mut refuse =
+            |rule, expected: String, found: String| self.findings.refuse(rule, subject.clone(), expected, found);
         for (found, expected) in [(&manifest.schema, MANIFEST_SCHEMA), (&document.schema, CAPTURE_SCHEMA)] {
             if found != expected {
                 refuse(Rule::SchemaInvalid, format!("schema {expected}"), found.clone());
@@ -302,10 +326,18 @@ impl Pass<'_, '_> {
         }
         let attachments = &document.attachments;
         if attachments.len() > MAX_ATTACHMENTS {
-            refuse(Rule::LimitExceeded, format!("at most {MAX_ATTACHMENTS} attachments"), attachments.len().to_string());
+            refuse(
+                Rule::LimitExceeded,
+                format!("at most {MAX_ATTACHMENTS} attachments"),
+                attachments.len().to_string(),
+            );
         }
         if !attachments.is_sorted_by(|a, b| a.path.as_bytes() < b.path.as_bytes()) {
-            refuse(Rule::JsonNotCanonical, "attachments sorted by path, each once".to_owned(), "another order".to_owned());
+            refuse(
+                Rule::JsonNotCanonical,
+                "attachments sorted by path, each once".to_owned(),
+                "another order".to_owned(),
+            );
         }
         for attachment in attachments {
             if let Err(why) = check_path(&attachment.path) {
@@ -365,7 +397,12 @@ impl Pass<'_, '_> {
                 Ok(more) => rows.extend(more),
                 Err(fault) => {
                     whole = false;
-                    self.refuse(Rule::ShardNoncanonical, Subject::Object(shard.object, role), fault.expected, fault.found);
+                    self.refuse(
+                        Rule::ShardNoncanonical,
+                        Subject::Object(shard.object, role),
+                        fault.expected,
+                        fault.found,
+                    );
                 }
             }
         }
@@ -378,7 +415,12 @@ impl Pass<'_, '_> {
             if let [a, b] = pair
                 && a.key > b.key
             {
-                self.refuse(Rule::ShardNoncanonical, Subject::Row(b.key), "rows in key order", format!("after {}", a.key));
+                self.refuse(
+                    Rule::ShardNoncanonical,
+                    Subject::Row(b.key),
+                    "rows in key order",
+                    format!("after {}", a.key),
+                );
             }
         }
         if let Some(row) = rows.iter().find(|row| row.score_digest.is_some() != document.score_root.is_some()) {
@@ -387,7 +429,12 @@ impl Pass<'_, '_> {
         }
         let (row_root, score_root) = row::roots(&rows);
         if row_root != document.row_root {
-            self.refuse(Rule::RootMismatch, Subject::Capture, format!("row root {}", document.row_root), row_root.to_string());
+            self.refuse(
+                Rule::RootMismatch,
+                Subject::Capture,
+                format!("row root {}", document.row_root),
+                row_root.to_string(),
+            );
         }
         if score_root != document.score_root {
             let show = |root: Option<Sha256>| root.map_or("none".to_owned(), |root| root.to_string());
@@ -615,8 +662,16 @@ impl ScoresPass {
             (0..slots).map(|_| Slot::new(rows_a_slot).map_err(io_error("set up", "a decompressor"))).collect()
         };
         let store = pass.catalog.store();
-        let mut stream =
-            PageStream { store, shards: shards.iter(), vocab, open: None, number: 0, base: 0, taken: 0, ends: Vec::new() };
+        let mut stream = PageStream {
+            store,
+            shards: shards.iter(),
+            vocab,
+            open: None,
+            number: 0,
+            base: 0,
+            taken: 0,
+            ends: Vec::new(),
+        };
         let mut facts: Vec<Option<Facts>> = vec![None; rows.len()];
         let mut faults: BTreeMap<usize, ShardFault> = BTreeMap::new();
         let mut f32_stream = declared.f32_sha256_at_capture.map(|_| Sha256Stream::default());

@@ -231,9 +231,7 @@ impl Parser<'_> {
             Some(b'[') => self.array(below),
             Some(b'-' | b'0'..=b'9') => self.number(),
             Some(_) => {
-                for (word, value) in
-                    [("null", Json::Null), ("true", Json::Bool(true)), ("false", Json::Bool(false))]
-                {
+                for (word, value) in [("null", Json::Null), ("true", Json::Bool(true)), ("false", Json::Bool(false))] {
                     if self.text.get(self.at..).is_some_and(|rest| rest.starts_with(word)) {
                         self.at = self.at.saturating_add(word.len());
                         return Ok(value);

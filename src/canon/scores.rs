@@ -240,10 +240,10 @@ impl Canonical {
     pub fn get(&self, token: u32) -> Option<f32> {
         let size = self.dtype.size();
         let start = usize::try_from(token).ok()?.checked_mul(size)?;
-        let bits = match self.bytes.get(start..start.checked_add(size)?)? {
-            &[low, high] if self.dtype == Dtype::Bf16 => u32::from_le_bytes([0, 0, low, high]),
-            &[low, high] => f16_to_f32_bits(u16::from_le_bytes([low, high])),
-            &[a, b, c, d] => u32::from_le_bytes([a, b, c, d]),
+        let bits = match *self.bytes.get(start..start.checked_add(size)?)? {
+            [low, high] if self.dtype == Dtype::Bf16 => u32::from_le_bytes([0, 0, low, high]),
+            [low, high] => f16_to_f32_bits(u16::from_le_bytes([low, high])),
+            [a, b, c, d] => u32::from_le_bytes([a, b, c, d]),
             _ => return None,
         };
         Some(f32::from_bits(bits))
@@ -407,6 +407,7 @@ fn is_zero(plane: &[u8]) -> bool {
 }
 
 #[cfg(test)]
+#[allow(clippy::float_cmp, reason = "these values are exact")]
 mod tests {
     use super::*;
 

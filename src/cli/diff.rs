@@ -45,11 +45,9 @@ pub(super) fn run(context: &mut Context<'_>, args: &DiffArgs) -> Result<Status, 
     let [a, b] = sides.as_slice() else { return Err(CliError::Failed("two captures are compared".to_owned())) };
     let parts = match args.only {
         None => Parts::ALL,
-        Some(only) => Parts {
-            bindings: only == Part::Bindings,
-            rows: only == Part::Rows,
-            scores: only == Part::Scores,
-        },
+        Some(only) => {
+            Parts { bindings: only == Part::Bindings, rows: only == Part::Rows, scores: only == Part::Scores }
+        }
     };
     let cursor = |side| Cursor::new(&store, side).map_err(|error| CliError::Failed(error.to_string()));
     let mut pairs = Pairs { a: cursor(a)?, b: cursor(b)? };

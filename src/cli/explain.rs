@@ -17,7 +17,9 @@ pub(super) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> Result<Statu
     if context.json {
         for rule in wanted {
             let about = about(rule);
-            context.out.json(&serde_json::json!({ "rule": rule, "protects": about.protects, "remedy": about.remedy }))?;
+            context
+                .out
+                .json(&serde_json::json!({ "rule": rule, "protects": about.protects, "remedy": about.remedy }))?;
         }
     } else if let ([rule], Some(_)) = (wanted.as_slice(), &args.rule) {
         context.out.print(&text::explain(*rule))?;

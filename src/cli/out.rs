@@ -9,7 +9,8 @@ use super::CliError;
 /// Both output streams.
 pub(super) struct Out {
     results: Box<dyn Write>,
-    prose: Box<dyn Write>,
+    /// None: prose goes where results go
+    prose: Option<Box<dyn Write>>,
     paint: bool,
 }
 
@@ -38,13 +39,13 @@ impl Out {
         Self {
             paint: io::stdout().is_terminal() && !plain,
             results: Box::new(BufWriter::new(io::stdout())),
-            prose: Box::new(io::stderr()),
+            prose: Some(Box::new(io::stderr())),
         }
     }
 
     /// Prose joins the results from here on: a story is read in order.
     pub(super) fn join(&mut self) {
-        self.prose = Box::new(io::sink());
+        self.prose = None;
     }
 
     /// A result.
@@ -61,7 +62,10 @@ impl Out {
 
     /// Prose.
     pub(super) fn say(&mut self, text: &str) -> Result<(), CliError> {
-        self.prose.write_all(text.as_bytes()).map_err(broken)
+        match &mut self.prose {
+            Some(prose) => prose.write_all(text.as_bytes()).map_err(broken),
+            None => self.print(text),
+        }
     }
 
     /// Everything out.

@@ -22,9 +22,23 @@ const BATCH_DIRS: usize = 4096;
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case", tag = "status")]
 enum Line<'a> {
-    Sealed { dir: &'a str, capture: CaptureId, manifest: ObjectId, name: &'a str, entry: usize, already: bool, notes: &'a [Note] },
-    Refused { dir: &'a str, refusals: &'a [Refusal] },
-    Error { dir: &'a str, error: String },
+    Sealed {
+        dir: &'a str,
+        capture: CaptureId,
+        manifest: ObjectId,
+        name: &'a str,
+        entry: usize,
+        already: bool,
+        notes: &'a [Note],
+    },
+    Refused {
+        dir: &'a str,
+        refusals: &'a [Refusal],
+    },
+    Error {
+        dir: &'a str,
+        error: String,
+    },
 }
 
 pub(super) fn run(context: &mut Context<'_>, args: &SealArgs) -> Result<Status, CliError> {

@@ -25,7 +25,8 @@ pub(super) fn run(context: &mut Context<'_>, args: &ShowArgs) -> Result<Status, 
     if context.json {
         // Numbers of run.json stay as they were written.
         let raw = RawValue::from_string(run.json().to_text()).map_err(|error| CliError::Failed(error.to_string()))?;
-        let value = serde_json::json!({ "capture": resolved.capture, "manifests": resolved.manifests, "manifest": manifest });
+        let value =
+            serde_json::json!({ "capture": resolved.capture, "manifests": resolved.manifests, "manifest": manifest });
         let text = value.to_string();
         let head = text.strip_suffix('}').unwrap_or(&text);
         context.out.print(&format!("{head},\"run\":{raw}}}\n"))?;

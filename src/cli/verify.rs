@@ -42,9 +42,12 @@ pub(super) fn run(context: &mut Context<'_>, args: &VerifyArgs) -> Result<Status
     let mut subjects = Vec::new();
     let mut unknown = None;
     if args.all {
-        subjects.extend(catalog.captures().into_iter().map(|capture| {
-            Resolved { capture, manifests: catalog.manifests_of(capture) }
-        }));
+        subjects.extend(
+            catalog
+                .captures()
+                .into_iter()
+                .map(|capture| Resolved { capture, manifests: catalog.manifests_of(capture) }),
+        );
         if subjects.is_empty() {
             status = status.max(nothing(context)?);
         }

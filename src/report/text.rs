@@ -21,7 +21,7 @@ const SHOWN: usize = 4;
 /// Rows of a diff that are listed before the rest is counted.
 const SHOWN_ROWS: usize = 12;
 /// Width of the first column.
-const LABEL: usize = 14;
+const LABEL: usize = 18;
 
 /// The first twelve digits of an id, for tables whose ids stand whole elsewhere.
 #[must_use]
@@ -101,14 +101,13 @@ fn notes(page: &mut Page, notes: &[Note]) {
     };
     page.list("unbound", &of(NoteKind::Unbound), ",");
     for (kind, label) in [
-        (NoteKind::DeclaredNotSeen, "not seen"),
+        (NoteKind::DeclaredNotSeen, "declared, not seen"),
         (NoteKind::NotCheckable, "not checkable"),
         (NoteKind::Undecided, "undecided"),
         (NoteKind::Observed, "observed"),
     ] {
         for (n, text) in of(kind).into_iter().enumerate() {
-            let prefix = if kind == NoteKind::DeclaredNotSeen { "declared, not seen: " } else { "" };
-            page.field(if n == 0 { label } else { "" }, format_args!("{prefix}{text}"));
+            page.field(if n == 0 { label } else { "" }, text);
         }
     }
 }
@@ -162,7 +161,8 @@ pub fn outcome(outcome: &Outcome) -> String {
         page.field("run", run_id);
     }
     let checked = outcome.checked;
-    let manifests = if outcome.manifests.len() > 1 { format!(", {} manifests", outcome.manifests.len()) } else { String::new() };
+    let manifests =
+        if outcome.manifests.len() > 1 { format!(", {} manifests", outcome.manifests.len()) } else { String::new() };
     page.field(
         "checked",
         format_args!(
@@ -193,7 +193,7 @@ fn verdict(outcome: &Outcome) -> String {
     }
     let scored = outcome.verified.as_ref().is_some_and(|verified| verified.run().scores.is_some());
     match outcome.depth {
-        Depth::Full => "VERIFIED: every byte and every rule".to_owned(),
+        Depth::Full => "VERIFIED: every byte, and every rule that the witnesses allow".to_owned(),
         Depth::Quick if scored => {
             "QUICK PASS: every byte hashed, roots derived from recorded digests; no score was derived again, so \
              score-nonfinite, score-witness, argmax-witness, token-not-argmax and row-swapped were not asked"
@@ -275,10 +275,16 @@ pub fn show(manifest: &Manifest, manifests: &[ObjectId], run: &Run, capture: &cr
     }
     for shard in &manifest.score_shards {
         let codec = shard.codec.name();
-        page.field("scores shard", format_args!("{} {} rows, {}, {codec}", shard.object, shard.rows, bytes(shard.bytes)));
+        page.field(
+            "scores shard",
+            format_args!("{} {} rows, {}, {codec}", shard.object, shard.rows, bytes(shard.bytes)),
+        );
     }
     for attachment in &document.attachments {
-        page.field("attachment", format_args!("{} {}, {}", attachment.blake3, bytes(attachment.bytes), attachment.path));
+        page.field(
+            "attachment",
+            format_args!("{} {}, {}", attachment.blake3, bytes(attachment.bytes), attachment.path),
+        );
     }
     page.line("bindings");
     for (path, value) in run.bindings() {
@@ -295,7 +301,11 @@ pub fn show(manifest: &Manifest, manifests: &[ObjectId], run: &Run, capture: &cr
         let kept = request.positions.as_ref().map(|kept| format!(", {} kept", kept.len())).unwrap_or_default();
         let (prompt, output) = (request.prompt_token_ids.len(), request.output_token_ids.len());
         let lengths = format!("{prompt} + {output} tokens{kept}, {reason}");
-        page.line(format_args!("  {:<10} {lengths:<34} {}", request.key.to_string(), prompt_text(run, &request.request_id)));
+        page.line(format_args!(
+            "  {:<10} {lengths:<34} {}",
+            request.key.to_string(),
+            prompt_text(run, &request.request_id)
+        ));
     }
     page.0
 }
@@ -311,7 +321,12 @@ fn prompt_text(run: &Run, request_id: &str) -> String {
 
 fn change(page: &mut Page, change: &Change) {
     let show = |value: &Option<String>| value.clone().unwrap_or_else(|| "absent".to_owned());
-    page.line(format_args!("    {:<34} {} → {}", change.path, show(&change.a), show(&change.b)));
+    let (a, b) = (show(&change.a), show(&change.b));
+    if a.chars().count() + b.chars().count() <= 60 {
+        page.line(format_args!("    {:<34} {a} → {b}", change.path));
+    } else {
+        page.line(format_args!("    {}\n      A  {a}\n      B  {b}", change.path));
+    }
 }
 
 /// What two captures have apart.
@@ -322,7 +337,10 @@ pub fn diff(diff: &Diff, strict: bool) -> String {
         page.line(format_args!("{label}  {}  {}", side.capture, side.run_id));
     }
     page.line("");
-    page.field("bindings", if diff.bindings.is_empty() { "equal".to_owned() } else { format!("{} differ", diff.bindings.len()) });
+    page.field(
+        "bindings",
+        if diff.bindings.is_empty() { "equal".to_owned() } else { format!("{} differ", diff.bindings.len()) },
+    );
     diff.bindings.iter().for_each(|item| change(&mut page, item));
     if !diff.attachments.is_empty() {
         page.field("attachments", format_args!("{} differ", diff.attachments.len()));
@@ -337,7 +355,11 @@ pub fn diff(diff: &Diff, strict: bool) -> String {
             diff.requests_common,
             only(diff.requests_only_a.len(), "A"),
             only(diff.requests_only_b.len(), "B"),
-            if diff.prompts.is_empty() { String::new() } else { format!(", {} with another prompt", diff.prompts.len()) }
+            if diff.prompts.is_empty() {
+                String::new()
+            } else {
+                format!(", {} with another prompt", diff.prompts.len())
+            }
         ),
     );
     page.field(
@@ -358,11 +380,11 @@ pub fn diff(diff: &Diff, strict: bool) -> String {
         page.field("tokens", "equal");
     } else {
         let requests = count(long(diff.tokens.len()), "request");
-        page.field("tokens", format_args!("{requests} part"));
+        page.field("tokens", format_args!("part in {requests}"));
         for change in &diff.tokens {
             let show = |token: Option<crate::id::TokenId>| token.map_or("none".to_owned(), |token| token.to_string());
             page.line(format_args!(
-                "    {} position {}: {} → {}   ({} of the rest differ)",
+                "    {} from position {}: {} → {}, {} in all",
                 change.request,
                 change.position,
                 show(change.a),
@@ -384,14 +406,20 @@ pub fn diff(diff: &Diff, strict: bool) -> String {
 
 fn shapes(page: &mut Page, shapes: &Shapes) {
     if shapes.differ() {
-        page.field("shapes", "differ — the comparison is descriptive only: no claim about the engine follows from it");
-        shapes.declared.iter().for_each(|item| change(page, item));
+        page.field("shapes", "differ — this comparison describes, and no claim about an engine follows from it");
+        let declared: Vec<&str> = shapes.declared.iter().map(|change| change.path.as_str()).collect();
+        if !declared.is_empty() {
+            page.line(format_args!("    declared otherwise: {}", declared.join(", ")));
+        }
     } else {
         page.field("shapes", "no difference seen");
     }
     let (matched, unmatched) = (shapes.matched_rows, shapes.unmatched_rows);
     if matched + unmatched > 0 {
-        page.line(format_args!("    {} computed in equal shapes, {unmatched} in others", count(matched, "row")));
+        page.line(format_args!(
+            "    {} computed in equal shapes (batch_size, query_len, kv_len), {unmatched} in others",
+            count(matched, "row")
+        ));
     }
     let undeclared: Vec<&str> = shapes.undeclared.iter().map(|change| change.path.as_str()).collect();
     if !undeclared.is_empty() {
@@ -410,7 +438,10 @@ fn keys(page: &mut Page, label: &str, keys: &[RowKey]) {
 
 fn scores(page: &mut Page, scores: &Scores) {
     let comparable = scores.equal_rows + long(scores.differing.len());
-    page.field("scores", format_args!("{} of {} at identical prefixes bitwise equal", scores.equal_rows, count(comparable, "row")));
+    page.field(
+        "scores",
+        format_args!("{} of {} at identical prefixes bitwise equal", scores.equal_rows, count(comparable, "row")),
+    );
     if scores.shared_objects > 0 {
         page.line(format_args!("    {} shared, not opened", count(scores.shared_objects, "scores object")));
     }
@@ -443,7 +474,11 @@ fn scores(page: &mut Page, scores: &Scores) {
             format!("argmax {} → {}", change.argmax_a, change.argmax_b)
         };
         let delta = change.max_abs_delta;
-        page.line(format_args!("    {:<24} max |Δ| {delta:<10} at token id {:<7} {argmax}", change.key.to_string(), change.token_id));
+        page.line(format_args!(
+            "    {:<24} max |Δ| {delta:<10} at token id {:<7} {argmax}",
+            change.key.to_string(),
+            change.token_id
+        ));
     }
     if ordered.len() > SHOWN_ROWS {
         page.line(format_args!("    … and {} more rows (--json lists all)", ordered.len() - SHOWN_ROWS));

@@ -32,7 +32,8 @@ pub(super) fn check(bench: &mut Bench<'_>) {
             continue;
         };
         let output = &request.output_token_ids;
-        let named = continuation.source.as_ref().and_then(|(run, request)| (bench.evidence.continuations)(run, request));
+        let named =
+            continuation.source.as_ref().and_then(|(run, request)| (bench.evidence.continuations)(run, request));
         if named.is_none()
             && let Some((source, _)) = &continuation.source
         {

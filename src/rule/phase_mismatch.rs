@@ -22,7 +22,12 @@ pub(super) fn check(bench: &mut Bench<'_>) {
             let Some((pad, start, query)) = measure(request, row) else {
                 unmeasured += 1;
                 if (row.key.position == 0) != (row.phase == Phase::Prefill) {
-                    bench.refuse_row(Rule::PhaseMismatch, row, "prefill at position 0 and nowhere else", row.phase.name());
+                    bench.refuse_row(
+                        Rule::PhaseMismatch,
+                        row,
+                        "prefill at position 0 and nowhere else",
+                        row.phase.name(),
+                    );
                 }
                 continue;
             };
@@ -47,14 +52,22 @@ pub(super) fn check(bench: &mut Bench<'_>) {
                 let expected = match derived {
                     None => "a first position whose pass began inside the prompt".to_owned(),
                     Some(_) if long_decode => "query_len 1, since no speculation is declared".to_owned(),
-                    Some(phase) => format!("{} (the pass began at {start}, the prompt has {prompt} tokens)", phase.name()),
+                    Some(phase) => {
+                        format!("{} (the pass began at {start}, the prompt has {prompt} tokens)", phase.name())
+                    }
                 };
-                bench.refuse_row(Rule::PhaseMismatch, row, expected, format!("{} with query_len {query}", row.phase.name()));
+                bench.refuse_row(
+                    Rule::PhaseMismatch,
+                    row,
+                    expected,
+                    format!("{} with query_len {query}", row.phase.name()),
+                );
             }
         }
         let recomputed = rows.iter().filter(|row| row.phase == Phase::Recomputed).count();
         if recomputed > 0 {
-            let text = format!("{}: {recomputed} recomputed rows, a stratum of their own", Subject::Request(request.key));
+            let text =
+                format!("{}: {recomputed} recomputed rows, a stratum of their own", Subject::Request(request.key));
             bench.findings.note(crate::refusal::NoteKind::Observed, text);
         }
     }

@@ -23,7 +23,8 @@ pub(super) fn check(bench: &mut Bench<'_>) {
         if let (Some(first), Some(last)) = (missing.first(), missing.last()) {
             let truncated = run.mode.is_replay() && tail > 0 && expected.get(tail) == Some(first);
             let rule = if truncated { Rule::ReplayTruncated } else { Rule::RowMissing };
-            let which = if first == last { format!("position {first}") } else { format!("positions {first} to {last}") };
+            let which =
+                if first == last { format!("position {first}") } else { format!("positions {first} to {last}") };
             let found = format!("{} rows, {} missing ({which})", rows.len(), missing.len());
             bench.refuse(rule, subject, format!("{} rows", expected.len()), found);
             bench.broken.insert(request.key);

@@ -15,13 +15,28 @@ pub(super) const ABOUT: About = About {
     applies: Applies::Always,
 };
 
-/// The digests that a row claims for its scores, each with what the scores have.
-pub(super) fn witnesses(row: &Row, facts: &Facts) -> Vec<(&'static str, [u8; 32], Option<[u8; 32]>)> {
-    let mut out = Vec::new();
-    out.extend(row.scores_sha256.map(|claimed| ("scores_sha256", claimed.0, facts.file_sha256.map(|found| found.0))));
-    out.extend(row.scores_blake3.map(|claimed| ("scores_blake3", claimed.0, Some(facts.digest.0))));
-    out.extend(row.score_digest.map(|claimed| ("score_digest", claimed.0, Some(facts.digest.0))));
-    out
+/// A digest that a row claims for its scores.
+pub(super) struct Witness {
+    pub(super) name: &'static str,
+    pub(super) claimed: [u8; 32],
+    /// What the scores have; none where the declared dtype cannot hold them
+    pub(super) found: Option<[u8; 32]>,
+}
+
+impl Witness {
+    pub(super) fn holds(&self) -> bool {
+        self.found == Some(self.claimed)
+    }
+}
+
+/// All digests that a row claims for its scores.
+pub(super) fn witnesses(row: &Row, facts: &Facts) -> Vec<Witness> {
+    let derived = Some(facts.digest.0);
+    let in_file = facts.file_sha256.map(|found| found.0);
+    let sha256 = row.scores_sha256.map(|claimed| Witness { name: "scores_sha256", claimed: claimed.0, found: in_file });
+    let blake3 = row.scores_blake3.map(|claimed| Witness { name: "scores_blake3", claimed: claimed.0, found: derived });
+    let sealed = row.score_digest.map(|claimed| Witness { name: "score_digest", claimed: claimed.0, found: derived });
+    [sha256, blake3, sealed].into_iter().flatten().collect()
 }
 
 pub(super) fn check(bench: &mut Bench<'_>) {
@@ -33,12 +48,10 @@ pub(super) fn check(bench: &mut Bench<'_>) {
         }
     }
     for (index, row, facts) in bench.unnamed() {
-        for (name, claimed, found) in witnesses(row, facts) {
-            if found == Some(claimed) {
-                continue;
-            }
-            if let Some(owner) = found.and_then(|found| owners.get(&found)).filter(|owner| **owner != row.key) {
-                let expected = format!("scores with its own {name}");
+        for witness in witnesses(row, facts).into_iter().filter(|witness| !witness.holds()) {
+            let owner = witness.found.and_then(|found| owners.get(&found));
+            if let Some(owner) = owner.filter(|owner| **owner != row.key) {
+                let expected = format!("scores with its own {}", witness.name);
                 bench.name_scores(Rule::RowSwapped, index, expected, format!("the scores of {owner}"));
                 break;
             }

@@ -14,21 +14,18 @@ pub(super) const ABOUT: About = About {
 
 pub(super) fn check(bench: &mut Bench<'_>) {
     let run = bench.evidence.run;
-    let named_before = bench.named.contains(&true);
-    let mut witnessed = false;
     for (index, row, facts) in bench.unnamed() {
-        let witnesses = witnesses(row, facts);
-        witnessed |= row.scores_sha256.is_some() || row.scores_blake3.is_some();
-        if let Some((name, claimed, found)) = witnesses.into_iter().find(|(_, claimed, found)| *found != Some(*claimed)) {
-            let found = found.map_or("scores that the declared dtype cannot hold".to_owned(), |found| hex(&found));
-            bench.name_scores(Rule::ScoreWitness, index, format!("{name} {}", hex(&claimed)), found);
+        if let Some(broken) = witnesses(row, facts).into_iter().find(|witness| !witness.holds()) {
+            let found =
+                broken.found.map_or("scores that the declared dtype cannot hold".to_owned(), |found| hex(&found));
+            bench.name_scores(Rule::ScoreWitness, index, format!("{} {}", broken.name, hex(&broken.claimed)), found);
         } else if !facts.fits_declared_dtype {
             let dtype = run.scores.as_ref().map_or("", |scores| scores.dtype.name());
             let found = "scores that it cannot hold";
             bench.name_scores(Rule::ScoreWitness, index, format!("scores of dtype {dtype}"), found);
         }
     }
-    if !witnessed && !named_before {
+    if bench.evidence.rows.iter().all(|row| row.scores_sha256.is_none() && row.scores_blake3.is_none()) {
         let why = "rows carry neither scores_sha256 nor scores_blake3; scores changed before sealing would not show";
         bench.findings.not_checkable(Rule::ScoreWitness, why);
     }

@@ -44,7 +44,9 @@ pub(super) fn check(bench: &mut Bench<'_>) {
         }
     }
     if tied > 0 {
-        let text = format!("{tied} rows whose highest score is tied; in {other_maximum} of them the engine took another than the lowest id");
+        let text = format!(
+            "{tied} rows whose highest score is tied; in {other_maximum} of them the engine took another than the lowest id"
+        );
         bench.findings.note(NoteKind::Observed, text);
     }
 }

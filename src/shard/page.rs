@@ -257,7 +257,10 @@ mod tests {
                 Decompressor::new().unwrap().decompress(codec, &body, &mut again).unwrap();
                 assert!(again == planes, "{codec:?} {vocab}");
                 body.push(0);
-                assert!(Decompressor::new().unwrap().decompress(codec, &body, &mut again).is_err(), "{codec:?} {vocab}");
+                assert!(
+                    Decompressor::new().unwrap().decompress(codec, &body, &mut again).is_err(),
+                    "{codec:?} {vocab}"
+                );
             }
         }
     }
@@ -278,7 +281,8 @@ mod tests {
 
     #[test]
     fn headers_round_trip_and_nothing_else_is_read() {
-        let header = PageHeader { uncompressed: 600, compressed: 77, crc: 0xdead_beef, values: 150, encoding: Encoding::Plain };
+        let header =
+            PageHeader { uncompressed: 600, compressed: 77, crc: 0xdead_beef, values: 150, encoding: Encoding::Plain };
         let bytes = header.encode();
         assert!(bytes.len() <= MAX_HEADER);
         assert_eq!(PageHeader::decode(&bytes, Encoding::Plain).unwrap(), (header, bytes.len()));

@@ -137,8 +137,7 @@ fn encode_column(rows: &[Row], index: usize, field: &Field) -> Vec<u8> {
 /// # Errors
 /// When the bytes are not exactly those that [`encode`] gives for `count` rows.
 pub fn decode(file: &[u8], count: u64) -> Result<Vec<Row>, ShardFault> {
-    let mut rest =
-        file.strip_prefix(MAGIC).ok_or_else(|| ShardFault::new("PAR1 at the start", "other bytes"))?;
+    let mut rest = file.strip_prefix(MAGIC).ok_or_else(|| ShardFault::new("PAR1 at the start", "other bytes"))?;
     let mut rows = Vec::new();
     let mut interner = Interner::default();
     for (index, field) in FIELDS.iter().enumerate() {

@@ -75,10 +75,8 @@ impl Layout {
             .nested(3, column)
             .i64(4, self.end)
             .i32(5, i32::try_from(index.len()).unwrap_or(i32::MAX));
-        let schema = [
-            Struct::default().text(4, "scores").i32(5, 1),
-            Struct::default().i32(1, FLOAT).i32(3, 0).text(4, "score"),
-        ];
+        let schema =
+            [Struct::default().text(4, "scores").i32(5, 1), Struct::default().i32(1, FLOAT).i32(3, 0).text(4, "score")];
         let group = Struct::default().structs(1, [chunk].into_iter()).i64(2, self.uncompressed).i64(3, values);
         let footer = Struct::default()
             .i32(1, 1)
