@@ -406,7 +406,7 @@ pub fn diff(diff: &Diff, strict: bool) -> String {
 
 fn shapes(page: &mut Page, shapes: &Shapes) {
     if shapes.differ() {
-        page.field("shapes", "differ — this comparison describes, and no claim about an engine follows from it");
+        page.field("shapes", "differ — descriptive only: no claim about an engine follows from this");
         let declared: Vec<&str> = shapes.declared.iter().map(|change| change.path.as_str()).collect();
         if !declared.is_empty() {
             page.line(format_args!("    declared otherwise: {}", declared.join(", ")));

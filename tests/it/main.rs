@@ -1,1 +1,13 @@
-//! Integration tests.
+//! Integration tests: one binary, a module a subject.
+
+mod bad_input;
+mod captures;
+mod cli;
+mod frozen;
+mod interop;
+mod layers;
+mod properties;
+mod schemas;
+mod support;
+mod tamper;
+mod vectors;
