@@ -22,7 +22,7 @@ pub const HEAD_SCHEMA: &str = "witnessmark.head/v1";
 pub const STORE_SCHEMA: &str = "witnessmark.store/v1";
 /// `schema` of a ref.
 pub const REF_SCHEMA: &str = "witnessmark.ref/v1";
-/// The largest manifest or log entry, in bytes.
+/// The largest manifest, in bytes.
 pub const MAX_DOCUMENT: u64 = 64 << 20;
 /// The largest number of attachments.
 pub const MAX_ATTACHMENTS: usize = 65_536;

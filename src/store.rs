@@ -535,5 +535,5 @@ pub fn ref_file_name(name: &str) -> String {
             }
         }
     }
-    if out.len() > 200 { format!("sha256-{}", Sha256::of(name.as_bytes())) } else { out }
+    if out.len() > 200 || name.starts_with("sha256-") { format!("sha256-{}", Sha256::of(name.as_bytes())) } else { out }
 }
