@@ -19,6 +19,7 @@ const HEAD: &str = "log/head";
 const LOCK: &str = "log/lock";
 /// The largest log that is read, in bytes.
 const MAX_LOG: u64 = 16 << 30;
+const MAX_HEAD: u64 = 64 << 10;
 
 /// A log as the head shows it.
 #[derive(Clone, Default)]
@@ -39,7 +40,7 @@ impl Log {
     /// When it cannot be read.
     pub fn load(store: &Store) -> Result<Log, StoreError> {
         let mut log = Log::default();
-        let head = log.keep(store.read_file(HEAD, MAX_LOG))?;
+        let head = log.keep(store.read_file(HEAD, MAX_HEAD))?;
         let entries = log.keep(store.read_file(ENTRIES, MAX_LOG))?;
         let Some(head) = head else {
             if entries.is_some_and(|bytes| !bytes.is_empty()) && log.refusals.is_empty() {
@@ -61,15 +62,22 @@ impl Log {
             log.refuse(HEAD, &format!("{} bytes of entries", head.bytes), format!("{} bytes", entries.len()));
             return Ok(log);
         };
+        if covered.last().is_some_and(|&byte| byte != b'\n') {
+            log.refuse(HEAD, "a length that ends with a whole line", head.bytes.clone());
+        }
         for (n, line) in covered.split_inclusive(|&byte| byte == b'\n').enumerate() {
             let line = line.strip_suffix(b"\n").unwrap_or(line);
             log.tree.push(line);
             match document::decode(line) {
-                Ok(entry) => log.entries.push(entry),
+                Ok(entry) => log.keep_entry(entry, n),
                 Err(error) => {
-                    let subject = Subject::Line(ENTRIES.to_owned(), u64::try_from(n).unwrap_or(u64::MAX) + 1);
-                    let refusal = Refusal::new(Rule::JsonNotCanonical, subject, "a canonical entry", error.to_string());
-                    log.refusals.push(refusal);
+                    let expected = "a canonical entry";
+                    log.refusals.push(Refusal::new(
+                        Rule::JsonNotCanonical,
+                        line_subject(n),
+                        expected,
+                        error.to_string(),
+                    ));
                 }
             }
         }
@@ -97,6 +105,19 @@ impl Log {
                 Ok(None)
             }
         }
+    }
+
+    fn keep_entry(&mut self, entry: Entry, line: usize) {
+        if entry.schema != ENTRY_SCHEMA {
+            let found = entry.schema.clone();
+            self.refusals.push(Refusal::new(
+                Rule::SchemaInvalid,
+                line_subject(line),
+                format!("schema {ENTRY_SCHEMA}"),
+                found,
+            ));
+        }
+        self.entries.push(entry);
     }
 
     fn refuse(&mut self, path: &str, expected: &str, found: String) {
@@ -174,6 +195,11 @@ impl Log {
         store.replace_file(HEAD, &encode(store, &head)?)?;
         Ok(places)
     }
+}
+
+/// Line `n` of the entries, counted from 0 as entries are, named from 1 as lines are.
+fn line_subject(n: usize) -> Subject {
+    Subject::Line(ENTRIES.to_owned(), u64::try_from(n).unwrap_or(u64::MAX).saturating_add(1))
 }
 
 fn encode<T: serde::Serialize>(store: &Store, value: &T) -> Result<Vec<u8>, StoreError> {

@@ -53,13 +53,19 @@ impl Page {
         self.line(format_args!("  {label:<LABEL$} {text}"));
     }
 
+    /// Words after a label, broken into lines of a readable width.
+    fn words(&mut self, label: &str, text: &str) {
+        let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        self.list(label, &words, "");
+    }
+
     /// A list after a label, broken into lines of a readable width.
     fn list(&mut self, label: &str, items: &[String], separator: &str) {
         let mut label = label;
         let mut line = String::new();
         for (n, item) in items.iter().enumerate() {
             let item = if n + 1 < items.len() { format!("{item}{separator}") } else { item.clone() };
-            if !line.is_empty() && line.chars().count() + item.chars().count() > 92 {
+            if !line.is_empty() && line.chars().count() + item.chars().count() > 80 {
                 self.field(label, line.trim_end());
                 label = "";
                 line.clear();
@@ -90,7 +96,7 @@ pub fn refusals(refusals: &[Refusal], of: &str) -> String {
         if group.len() > SHOWN {
             page.line(format_args!("  … and {} more of {rule} (--json lists all)", group.len() - SHOWN));
         }
-        page.field("what to do", about(rule).remedy);
+        page.words("what to do", about(rule).remedy);
     }
     page.0
 }
@@ -195,8 +201,8 @@ fn verdict(outcome: &Outcome) -> String {
     match outcome.depth {
         Depth::Full => "VERIFIED: every byte, and every rule that the witnesses allow".to_owned(),
         Depth::Quick if scored => {
-            "QUICK PASS: every byte hashed, roots derived from recorded digests; no score was derived again, so \
-             score-nonfinite, score-witness, argmax-witness, token-not-argmax and row-swapped were not asked"
+            "QUICK PASS: every byte hashed, both roots derived from recorded digests. No score was derived again:\n\
+             score-nonfinite, score-witness, row-swapped, argmax-witness and token-not-argmax were not asked"
                 .to_owned()
         }
         Depth::Quick => "QUICK PASS: every byte hashed; a baseline has no scores to derive again".to_owned(),
@@ -216,8 +222,8 @@ pub fn explain(rule: Rule) -> String {
     let mut page = Page(String::new());
     let about = about(rule);
     page.line(rule);
-    page.field("protects", about.protects);
-    page.field("what to do", about.remedy);
+    page.words("protects", about.protects);
+    page.words("what to do", about.remedy);
     let applies = match about.applies {
         Applies::Always => "always",
         Applies::WithModel => "with verify --model DIR",
