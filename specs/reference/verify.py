@@ -11,6 +11,7 @@ Exit status: 0 verified, 2 refused, 3 could not be read.
 """
 import hashlib, itertools, json, os, re, stat, struct, sys
 import blake3, numpy as np
+sys.dont_write_bytecode = True
 import shards
 
 class Refused(Exception):
@@ -337,7 +338,6 @@ def verify(root, names):
     return status
 
 def main(args):
-    sys.dont_write_bytecode = True
     if args[:1] in (["--make-vectors"], ["--self-test"]):
         import vectors
         return vectors.main(args)
