@@ -143,7 +143,7 @@ def row_records():
         *((f"x: {what}", other('"token_id"', f'"x": {x}, "token_id"')) for what, x in (
             ("null in it", '{"a": null}'), ("a boolean in it", '{"a": true}'), ("a float in it", '{"a": 1.5}'), ("minus zero in it", '{"a": -0}'),
             ("2^53 in it", '{"a": 9007199254740992}'), ("an object in it", '{"a": {}}'), ("an array in it", '{"a": []}'), ("an array", "[]"),
-            ("a string", '"{}"'), ("more than 64 KiB", '{"a": "%s"}' % ("x" * 65536)))),
+            ("a string", '"{}"'))),
     ]
     out, parsed = [], [row_from_json(o) for _, o in rows]
     for (name, o), row in zip(rows, parsed):

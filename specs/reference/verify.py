@@ -251,7 +251,10 @@ def read_shard(read, *args):
 
 def FLAT(text):
     """The `x` of a row: a canonical object of strings and integers."""
-    x = document(text.encode("utf-8"))
+    try:
+        x = document(text.encode("utf-8"))
+    except Refused:
+        return False
     return isinstance(x, dict) and all(type(item) in (str, int) for item in x.values())
 
 def check_cells(row):
