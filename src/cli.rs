@@ -21,6 +21,7 @@ mod progress;
 mod seal;
 mod show;
 mod signals;
+mod spec;
 mod verify;
 
 use args::{Args, Command};

@@ -78,6 +78,9 @@ pub(super) struct SealArgs {
     /// How scores are compressed; ids do not depend on it
     #[arg(long, value_enum, default_value_t = CodecArg::Zstd)]
     pub(super) codec: CodecArg,
+    /// Demand what this spec requires of every capture, and refuse the others
+    #[arg(long, value_name = "FILE")]
+    pub(super) spec: Option<PathBuf>,
     /// Refer to the capture by this name instead of its run id (with one DIR)
     #[arg(long = "as", value_name = "NAME")]
     pub(super) name: Option<String>,
@@ -117,6 +120,9 @@ pub(super) struct VerifyArgs {
     /// Take whole ids only, no prefixes and no run ids
     #[arg(long)]
     pub(super) exact: bool,
+    /// Demand what this spec requires of every capture
+    #[arg(long, value_name = "FILE")]
+    pub(super) spec: Option<PathBuf>,
     /// Compare the model and tokenizer files in this folder with their declared digests
     #[arg(long, value_name = "DIR")]
     pub(super) model: Option<PathBuf>,

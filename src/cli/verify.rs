@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::args::VerifyArgs;
 use super::progress::Progress;
-use super::{CliError, Context, Status};
+use super::{CliError, Context, Status, spec};
 use crate::catalog::{Catalog, Resolved};
 use crate::digest::Sha256;
 use crate::id::{CaptureId, ObjectId};
@@ -36,6 +36,7 @@ struct StoreLine<'a> {
 }
 
 pub(super) fn run(context: &mut Context<'_>, args: &VerifyArgs) -> Result<Status, CliError> {
+    let Some(spec) = spec::load(context, args.spec.as_deref())? else { return Ok(Status::Refused) };
     let store = Store::open(&context.store)?;
     let catalog = Catalog::load(&store)?;
     let mut status = store_status(context, &catalog)?;
@@ -63,7 +64,7 @@ pub(super) fn run(context: &mut Context<'_>, args: &VerifyArgs) -> Result<Status
         }
     }
     let depth = if args.quick { Depth::Quick } else { Depth::Full };
-    let options = Options { depth, model: args.model.as_deref() };
+    let options = Options { depth, model: args.model.as_deref(), spec: spec.as_ref() };
     let progress = Progress::start(context, "verifying");
     let meter = Arc::clone(&context.meter);
     let count = subjects.len();

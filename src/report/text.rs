@@ -226,7 +226,8 @@ pub fn explain(rule: Rule) -> String {
     page.words("what to do", about.remedy);
     let applies = match about.applies {
         Applies::Always => "always",
-        Applies::WithModel => "with verify --model DIR",
+        Applies::WithModel => "with verify --model DIR, or with a spec",
+        Applies::WithSpec => "with a spec: seal --spec, verify --spec",
     };
     page.field("asked", applies);
     page.0
