@@ -42,6 +42,7 @@ fn schema_strings() {
         manifest::HEAD_SCHEMA,
         manifest::STORE_SCHEMA,
         manifest::REF_SCHEMA,
+        witnessmark::spec::SPEC_SCHEMA,
     ];
     let expected = [
         "witnessmark.run/v1",
@@ -51,6 +52,7 @@ fn schema_strings() {
         "witnessmark.head/v1",
         "witnessmark.store/v1",
         "witnessmark.ref/v1",
+        "witnessmark.spec/v1",
     ];
     assert_eq!(found, expected);
 }
@@ -224,6 +226,21 @@ fn rule_ids() {
         "token-not-argmax",
         "model-mismatch",
         "tokenizer-mismatch",
+        "binding-missing",
+        "engine-unbound",
+        "engine-mismatch",
+        "execution-mismatch",
+        "dtype-mismatch",
+        "kv-dtype-mismatch",
+        "sampling-mismatch",
+        "corpus-mismatch",
+        "binding-mismatch",
+        "witness-missing",
+        "prefix-cache-active",
+        "speculation-active",
+        "concurrency-not-reached",
+        "row-recomputed",
+        "record-over-window",
     ];
     assert_eq!(Rule::ALL.iter().map(|rule| rule.id()).collect::<Vec<_>>(), expected);
 }
@@ -307,14 +324,42 @@ fn the_smallest_scores_shards() {
     }
 }
 
-const SMALLEST_NONE: [&str; 5] = ["", "", "", "", ""];
-const SMALLEST_ZSTD: [&str; 5] = ["", "", "", "", ""];
-const SMALLEST_LZ4: [&str; 5] = ["", "", "", "", ""];
+/// Magic, page header, page, offset index, footer up to its row group, the rest of it, its length and the magic.
+const SMALLEST_NONE: &[&str] = &[
+    "50415231",
+    "15001508150815abd6f4b50a1c15021512150615060000",
+    "0000803f",
+    "191c1608153616000000",
+    "1502192c480673636f72657315020015082500180573636f7265001602",
+    "191c191c26001c150819151219180573636f72651500160216361636260800163e151400163616020028197769746e6573736d61726b2076657273696f6e20312e302e3000",
+    "6200000050415231",
+];
+const SMALLEST_ZSTD: &[&str] = &[
+    "50415231",
+    "15001508156815ca888fb00b1c15021512150615060000",
+    "28b52ffda0010000000900000028b52ffda0010000000900000028b52ffda0010000000900008028b52ffda0010000000900003f",
+    "191c160815960116000000",
+    "1502192c480673636f72657315020015082500180573636f7265001602",
+    "191c191c26001c150819151219180573636f7265150c16021636169601260800169e01151600163616020028197769746e6573736d61726b2076657273696f6e20312e302e3000",
+    "6400000050415231",
+];
+const SMALLEST_LZ4: &[&str] = &[
+    "50415231",
+    "15001508150a15c4e8a0b3021c15021512150615060000",
+    "400000803f",
+    "191c1608153816000000",
+    "1502192c480673636f72657315020015082500180573636f7265001602",
+    "191c191c26001c150819151219180573636f7265150e1602163616382608001640151400163616020028197769746e6573736d61726b2076657273696f6e20312e302e3000",
+    "6200000050415231",
+];
 
 #[test]
 fn the_smallest_rows_shard() {
     let file = rows_shard::encode(&[Row { request_id: "r".into(), ..Row::default() }]);
-    assert_eq!((file.len(), Blake3::of(&file).to_string().as_str()), (0, ""));
+    assert_eq!(
+        (file.len(), Blake3::of(&file).to_string().as_str()),
+        (2243, "819dc0a4b79ff99c1e901722f3f4f45caec3fd565d83fef07cc8d6dcfb9a5fe8")
+    );
 }
 
 /// Capture id, row root, score root, rows shard, run.json's object, scores shard without compression and its length.

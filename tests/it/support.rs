@@ -178,7 +178,7 @@ impl MadeUp {
 pub fn sealed(root: &Path, dir: &Path, codec: Codec) -> (Store, Sealed) {
     let store = Store::create(root, "0123456789abcdef".repeat(2)).unwrap();
     let meter = Meter::default();
-    let mut batch = Batch::new(&store, codec, &meter).unwrap();
+    let mut batch = Batch::new(&store, codec, None, &meter).unwrap();
     batch.add(dir, None).unwrap();
     let outcome = batch.commit(Nanos(1_796_035_146_852_887_425)).unwrap().pop().unwrap();
     let Outcome::Sealed(sealed) = outcome else { panic!("{outcome:?}") };
@@ -200,5 +200,8 @@ pub fn refused_as_manifest(store: &Store, manifest: &[u8], depth: Depth) -> Vec<
     let capture = CaptureId(Sha256::of(document.unwrap_or_default().as_bytes()));
     let catalog = Catalog::load(store).unwrap();
     let resolved = Resolved { capture, manifests: vec![id] };
-    verify(&catalog, &resolved, Options { depth, model: None }, &Meter::default()).unwrap().findings.refusals
+    verify(&catalog, &resolved, Options { depth, model: None, spec: None }, &Meter::default())
+        .unwrap()
+        .findings
+        .refusals
 }
