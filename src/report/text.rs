@@ -238,8 +238,10 @@ pub fn explain(rule: Rule) -> String {
 pub fn rules() -> String {
     let mut page = Page(String::new());
     for rule in Rule::ALL {
-        let first = about(*rule).protects.split_inclusive(['.', ':']).next().unwrap_or_default();
-        page.line(format_args!("{rule:<24} {}", first.trim_end_matches([':', '.'])));
+        let protects = about(*rule).protects;
+        let end = [": ", "; ", ". "].iter().filter_map(|mark| protects.find(mark)).min().unwrap_or(protects.len());
+        let first = protects.get(..end).unwrap_or(protects).trim_end_matches('.');
+        page.line(format_args!("{rule:<24} {first}"));
     }
     page.0
 }
