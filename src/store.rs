@@ -18,10 +18,12 @@ use crate::canon::document;
 use crate::canon::json::JsonError;
 use crate::digest::{Blake3Stream, Sha256};
 use crate::id::ObjectId;
-use crate::manifest::{MAX_DOCUMENT, STORE_SCHEMA, StoreDocument};
+use crate::manifest::{STORE_SCHEMA, StoreDocument};
 use crate::refusal::{Refusal, Rule, Subject};
 
 const STORE_FILE: &str = "store.json";
+/// The largest store.json, in bytes.
+const MAX_STORE_FILE: u64 = 64 << 10;
 const FOLDERS: [&str; 5] = ["objects", "log", "refs", "refs/runs", "tmp"];
 const COPY_STEP: usize = 64 << 10;
 /// From this many new objects on, one sync of the file system is cheaper than one a file.
@@ -108,7 +110,7 @@ impl Store {
         let folder: OwnedFd = File::open(root).map_err(io_error("open the store", root))?.into();
         let store = Self { root: root.to_owned(), folder, origin: String::new() };
         let bytes = match store.find(&[STORE_FILE])? {
-            Found::File(file, len) => store.read_all(file, len.min(MAX_DOCUMENT), STORE_FILE)?,
+            Found::File(file, len) => store.read_all(file, len.min(MAX_STORE_FILE), STORE_FILE)?,
             Found::Nothing | Found::NotRegular(_) => return Err(StoreError::NotAStore { path: root.to_owned() }),
         };
         let damaged = |source| StoreError::Damaged { path: root.to_owned(), source };
@@ -118,6 +120,11 @@ impl Store {
             return Err(StoreError::OtherVersion { path: root.to_owned(), found: schema });
         }
         let document: StoreDocument = document::decode(&bytes).map_err(damaged)?;
+        let digit = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
+        if document.origin.len() != 32 || !document.origin.bytes().all(digit) {
+            let what = "the origin is not 32 lower-case hexadecimal digits".to_owned();
+            return Err(damaged(JsonError { what, at: 0 }));
+        }
         Ok(Self { origin: document.origin, ..store })
     }
 
