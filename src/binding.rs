@@ -294,7 +294,7 @@ pub fn check_path(path: &str) -> Result<(), &'static str> {
     if path.is_empty() || path.len() > MAX_NAME {
         return Err("an empty or overlong path");
     }
-    if path.chars().any(|c| c == '\\' || c == ':' || c < ' ' || c == '\u{7f}') {
+    if path.chars().any(|c| c == '\\' || c == ':' || c < ' ') {
         return Err("a backslash, colon or control character");
     }
     if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
