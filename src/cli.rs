@@ -16,6 +16,7 @@ mod demo;
 mod diff;
 mod explain;
 mod log;
+mod manual;
 mod out;
 mod progress;
 mod seal;
@@ -144,6 +145,8 @@ fn run(context: &mut Context<'_>, command: Command) -> Result<Status, CliError> 
         Command::Show(args) => show::run(context, &args),
         Command::Log(args) => log::run(context, &args),
         Command::Explain(args) => explain::run(context, &args),
+        Command::Completions(args) => manual::completions(context, &args),
+        Command::Man(args) => manual::man(&args),
     }
 }
 

@@ -4,7 +4,7 @@
 //! a reader who trusts only the head sees all of an append or nothing of it. One writer at a time (a file lock). Order and time hold
 //! within one origin and rest on the sealer, unless somebody kept an older head. See `specs/format-v1.md`, section 9.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{Seek, SeekFrom, Write};
 
 use crate::canon::document;
@@ -154,7 +154,8 @@ impl Log {
         tool: &str,
     ) -> Result<Vec<(usize, bool)>, Fault> {
         let lock_path = store.root().join(LOCK);
-        let lock = File::create(&lock_path).map_err(io_error("make", &lock_path))?;
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&lock_path);
+        let lock = lock.map_err(io_error("make", &lock_path))?;
         lock.lock().map_err(io_error("lock", &lock_path))?;
         let mut log = Log::load(store)?;
         if let Some(refusal) = log.refusals.into_iter().next() {

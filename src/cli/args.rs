@@ -68,6 +68,10 @@ pub(super) enum Command {
     Log(LogArgs),
     /// What a rule protects and what to do when it is broken; without a rule, all of them
     Explain(ExplainArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+    /// Write man pages into a folder
+    Man(ManArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -168,6 +172,19 @@ pub(super) struct LogArgs {
 pub(super) enum LogCommand {
     /// All entries, oldest first
     Show,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct CompletionsArgs {
+    /// Which shell
+    #[arg(value_enum)]
+    pub(super) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ManArgs {
+    /// The folder; it is made where it is missing
+    pub(super) dir: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]

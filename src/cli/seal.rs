@@ -144,7 +144,7 @@ pub(super) fn open_or_create(path: &Path) -> Result<(Store, bool), CliError> {
             getrandom::fill(&mut origin).map_err(|error| CliError::Failed(error.to_string()))?;
             Ok((Store::create(path, hex(&origin))?, true))
         }
-        Err(StoreError::NotAStore { .. }) if is_empty_folder(path) => {
+        Err(StoreError::NotAStore { .. }) if Store::may_begin(path) => {
             let mut origin = [0; 16];
             getrandom::fill(&mut origin).map_err(|error| CliError::Failed(error.to_string()))?;
             Ok((Store::create(path, hex(&origin))?, true))
@@ -153,14 +153,12 @@ pub(super) fn open_or_create(path: &Path) -> Result<(Store, bool), CliError> {
     }
 }
 
-fn is_empty_folder(path: &Path) -> bool {
-    std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
-}
-
 /// A store that was made for nothing goes away again.
 fn remove_if_unused(store: &Store) {
-    let used = crate::log::Log::load(store).is_ok_and(|log| log.entries.is_empty());
-    if used {
+    let unused = crate::log::Log::load(store).is_ok_and(|log| log.entries.is_empty());
+    // Somebody else may be staging into it.
+    let idle = std::fs::read_dir(store.root().join("tmp")).is_ok_and(|mut entries| entries.next().is_none());
+    if unused && idle {
         // What cannot be removed is an empty store: harmless.
         drop(std::fs::remove_dir_all(store.root()));
     }

@@ -79,7 +79,10 @@ pub(super) fn run(context: &mut Context<'_>, args: &VerifyArgs) -> Result<Status
 /// The log and the refs: faults of the store, whatever is asked of it.
 fn store_status(context: &mut Context<'_>, catalog: &Catalog<'_>) -> Result<Status, CliError> {
     let refusals = [catalog.log.refusals.clone(), catalog.refusals.clone()].concat();
-    let findings = Findings::from(refusals).sorted();
+    refuse_store(context, &Findings::from(refusals).sorted())
+}
+
+fn refuse_store(context: &mut Context<'_>, findings: &Findings) -> Result<Status, CliError> {
     if findings.refusals.is_empty() {
         return Ok(Status::Good);
     }
@@ -87,7 +90,7 @@ fn store_status(context: &mut Context<'_>, catalog: &Catalog<'_>) -> Result<Stat
         let store = context.store.display().to_string();
         context.out.json(&StoreLine { store, refusals: &findings.refusals })?;
     } else {
-        context.out.print(&text::store_findings(&findings))?;
+        context.out.print(&text::store_findings(findings))?;
     }
     Ok(Status::Refused)
 }
@@ -96,8 +99,7 @@ fn nothing(context: &mut Context<'_>) -> Result<Status, CliError> {
     let mut findings = Findings::default();
     let subject = crate::refusal::Subject::File("log".to_owned());
     findings.refuse(crate::refusal::Rule::NothingToVerify, subject, "sealed captures", "none");
-    context.out.print(&text::store_findings(&findings))?;
-    Ok(Status::Refused)
+    refuse_store(context, &findings)
 }
 
 fn report(context: &mut Context<'_>, outcome: &Outcome, count: usize) -> Result<Status, CliError> {
