@@ -23,7 +23,8 @@ use witnessmark::shard::rows as rows_shard;
 use witnessmark::shard::scores::{self as scores_shard, ScoresWriter};
 use witnessmark::store::Store;
 
-use super::support::{self, MadeUp, embedded};
+use super::made_up::{MadeUp, sealed};
+use super::support::embedded;
 
 #[test]
 fn domains_and_contexts() {
@@ -395,7 +396,7 @@ fn embedded_captures() {
     for (name, [capture, row_root, score_root, rows, run, scores], bytes) in SEALED {
         for codec in Codec::ALL {
             let folder = TempDir::new().unwrap();
-            let (_, sealed) = support::sealed(&folder.path().join("store"), &embedded(name), codec);
+            let (_, sealed) = sealed(&folder.path().join("store"), &embedded(name), codec);
             let manifest = &sealed.document;
             assert_eq!(sealed.capture.to_string(), capture, "{name}");
             assert_eq!(manifest.capture.row_root.to_string(), row_root, "{name}");

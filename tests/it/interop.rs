@@ -21,7 +21,8 @@ use witnessmark::digest::hex;
 use witnessmark::manifest::Codec;
 use witnessmark::store::Store;
 
-use super::support::{self, MadeUp, embedded};
+use super::made_up::{MadeUp, sealed};
+use super::support::embedded;
 
 /// A sealed capture: where its shards are, and what the directory says they must hold.
 struct Case {
@@ -63,7 +64,7 @@ fn widen(ending: &str, value: &[u8]) -> u32 {
 
 fn case(dir: &Path, ending: &str, tag: u8, codec: Codec) -> Case {
     let folder = TempDir::new().unwrap();
-    let (store, sealed) = support::sealed(&folder.path().join("store"), dir, codec);
+    let (store, sealed) = sealed(&folder.path().join("store"), dir, codec);
     let path = |id| store.root().join(Store::object_path(id));
     let [rows, scores] = [sealed.document.row_shards.len(), sealed.document.score_shards.len()];
     assert_eq!((rows, scores), (1, 1));
