@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use witnessmark::canon::json::Json;
 use witnessmark::catalog::{Catalog, Resolved};
 use witnessmark::digest::{Blake3, Sha256};
@@ -14,6 +15,11 @@ use witnessmark::refusal::Refusal;
 use witnessmark::seal::{Batch, Outcome, Sealed};
 use witnessmark::store::Store;
 use witnessmark::verify::{Depth, Options, verify};
+
+/// A folder in memory, where the machine has a place for that: these tests write much and need no disk.
+pub(crate) fn folder() -> TempDir {
+    TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap()
+}
 
 /// A capture that is made up: one request that was never forced, one row a position.
 pub(crate) struct MadeUp {

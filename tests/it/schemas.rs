@@ -23,7 +23,7 @@ use witnessmark::shard::rows as rows_shard;
 use witnessmark::store::{Store, ref_file_name};
 use witnessmark::verify::Depth;
 
-use super::made_up::{MadeUp, object, refused_as_manifest, sealed};
+use super::made_up::{MadeUp, folder, object, refused_as_manifest, sealed};
 use super::support::{self, embedded};
 
 const BASE: &str = "https://example.org/";
@@ -534,7 +534,7 @@ struct Sealing {
 
 impl Sealing {
     fn new() -> Self {
-        let folder = TempDir::new().unwrap();
+        let folder = folder();
         let dir = folder.path().join("capture");
         let made_up = MadeUp { dtype: ("float32", "f32"), scores: vec![0; 12], rows: 1, vocab: 3, masked: Vec::new() };
         made_up.write(&dir);
