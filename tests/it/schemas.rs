@@ -647,6 +647,16 @@ fn log_heads() {
         Log::load(&sealing.store).unwrap().refusals.is_empty()
     };
     check_documents("head", &good, decodes!(Head), takes);
+    // What the schema takes and the entries do not bear out.
+    let value: Value = serde_json::from_slice(&good).unwrap();
+    let other = json!(Sha256::of(b"").to_string());
+    for (key, value) in
+        [("/root", &other), ("/size", &json!(2)), ("/bytes", &json!("1")), ("/origin", &json!("ab".repeat(16)))]
+            .map(|(place, other)| (place, put(&value, place, other)))
+    {
+        Schema::new("head").must_take(&value);
+        assert!(!takes(&canonical(&value).unwrap()), "{key}");
+    }
 }
 
 #[test]
