@@ -364,7 +364,10 @@ impl Row {
         let mut row = Row::default();
         let mut number = None;
         let mut seen = [false; FIELDS.len()];
-        for (name, value) in members.iter().filter(|(_, value)| *value != Json::Null) {
+        for (name, value) in members {
+            if name == "row" && *value == Json::Null {
+                continue;
+            }
             if name == "row" {
                 match integer(value, MAX_INT64) {
                     Some(n) => number = Some(n),
@@ -378,6 +381,9 @@ impl Row {
                 faults.push(FieldFault { field: "row", expected, found: format!("{name:?}") });
                 continue;
             };
+            if *value == Json::Null {
+                continue;
+            }
             let result = read_value(field, value, interner).and_then(|value| row.set(index, value));
             match result {
                 Ok(()) => seen[index] = true,

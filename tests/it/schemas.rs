@@ -140,10 +140,10 @@ fn without(good: &Value, place: &str) -> Option<Value> {
     Some(changed)
 }
 
-/// The document with one more key in the object at `place`.
-fn with_more(good: &Value, place: &str) -> Option<Value> {
+/// The document with one more key in the object at `place`, with `value`.
+fn with_more(good: &Value, place: &str, value: Value) -> Option<Value> {
     let mut changed = good.clone();
-    changed.pointer_mut(place)?.as_object_mut()?.insert("more".to_owned(), json!(1));
+    changed.pointer_mut(place)?.as_object_mut()?.insert("more".to_owned(), value);
     Some(changed)
 }
 
@@ -155,7 +155,10 @@ fn variants(good: &Value) -> Vec<(String, Value)> {
         out.extend(without(good, &place).map(|changed| (format!("{place} left out"), changed)));
     }
     for place in places(good).into_iter().chain([String::new()]) {
-        out.extend(with_more(good, &place).map(|changed| (format!("{place}/more"), changed)));
+        for value in [json!(1), Value::Null] {
+            let what = format!("{place}/more = {value}");
+            out.extend(with_more(good, &place, value).map(|changed| (what, changed)));
+        }
     }
     assert!(out.len() > 50);
     out
