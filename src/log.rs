@@ -64,13 +64,17 @@ impl Log {
         for (n, line) in covered.split_inclusive(|&byte| byte == b'\n').enumerate() {
             let line = line.strip_suffix(b"\n").unwrap_or(line);
             log.tree.push(line);
-            match document::decode(line) {
-                Ok(entry) => log.entries.push(entry),
-                Err(error) => {
-                    let subject = Subject::Line(ENTRIES.to_owned(), u64::try_from(n).unwrap_or(u64::MAX) + 1);
-                    let refusal = Refusal::new(Rule::JsonNotCanonical, subject, "a canonical entry", error.to_string());
-                    log.refusals.push(refusal);
+            let fault = match document::decode::<Entry>(line) {
+                Ok(entry) => {
+                    let fault = entry_fault(&entry);
+                    log.entries.push(entry);
+                    fault
                 }
+                Err(error) => Some(error.to_string()),
+            };
+            if let Some(fault) = fault {
+                let subject = Subject::Line(ENTRIES.to_owned(), u64::try_from(n).unwrap_or(u64::MAX) + 1);
+                log.refusals.push(Refusal::new(Rule::JsonNotCanonical, subject, "a canonical entry", fault));
             }
         }
         log.bytes = u64::try_from(covered.len()).unwrap_or(u64::MAX);
@@ -174,6 +178,18 @@ impl Log {
         };
         store.replace_file(HEAD, &encode(store, &head)?)?;
         Ok(places)
+    }
+}
+
+/// What a well-formed entry may still have wrong.
+fn entry_fault(entry: &Entry) -> Option<String> {
+    let is_time = entry.at.parse::<u64>().is_ok_and(|at| at.to_string() == entry.at);
+    if entry.schema != ENTRY_SCHEMA {
+        Some(format!("schema {:?}", entry.schema))
+    } else if is_time {
+        None
+    } else {
+        Some(format!("at {:?}", entry.at))
     }
 }
 
