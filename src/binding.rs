@@ -400,10 +400,10 @@ impl Reader {
         self.choice(&json, ("", "role"), false, &[("oracle", ()), ("candidate", ())]);
         let extractions = [("adapter", true), ("engine", false), ("after-id-replay", false)];
         let adapter_extraction = self.choice(&json, ("", "extraction"), false, &extractions).unwrap_or(true);
-        if let Some(Json::String(rows)) = json.get("rows")
+        if let Some(rows) = self.name(&json, ("", "rows"), false)
             && rows != "rows.jsonl"
         {
-            let rule = if check_path(rows).is_err() { Rule::PathEscape } else { Rule::SchemaInvalid };
+            let rule = if check_path(&rows).is_err() { Rule::PathEscape } else { Rule::SchemaInvalid };
             self.fault(rule, "rows", "rows.jsonl", format!("{rows:?}"));
         }
 
@@ -483,7 +483,11 @@ impl Reader {
     }
 
     fn files(&mut self, of: &'static str, section: &Json, out: &mut Vec<DeclaredFile>) {
-        let Some(Json::Array(items)) = section.get("files") else { return };
+        let items = self.want(section, (of, "files"), false, "an array of files", |value| match value {
+            Json::Array(items) => Some(items),
+            _ => None,
+        });
+        let Some(items) = items else { return };
         for (n, item) in items.iter().enumerate() {
             let place = format!("{of}.files[{n}]");
             let path = self.name(item, (&place, "path"), true);
