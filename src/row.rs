@@ -463,6 +463,12 @@ fn read_x(json: &Json) -> Result<String, FieldFault> {
     json.to_canonical().map_err(|_| type_fault("x", X, json))
 }
 
+/// Whether a text is an `x` in canonical form, as a rows shard must have it.
+#[must_use]
+pub fn is_canonical_x(text: &str) -> bool {
+    Json::parse(text.as_bytes()).is_ok_and(|json| read_x(&json).is_ok_and(|canonical| canonical == text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

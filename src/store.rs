@@ -422,7 +422,10 @@ pub struct Staging<'a> {
 
 /// How far a staging had come; see [`Staging::roll_back`].
 #[derive(Debug, Clone, Copy)]
-pub struct Mark(usize);
+pub struct Mark {
+    ready: usize,
+    count: u64,
+}
 
 impl Staging<'_> {
     /// A file to write an object into; hand it back with [`Staging::add`].
@@ -468,16 +471,21 @@ impl Staging<'_> {
     /// How far the staging is now.
     #[must_use]
     pub fn mark(&self) -> Mark {
-        Mark(self.ready.len())
+        Mark { ready: self.ready.len(), count: self.count }
     }
 
-    /// Forgets what was staged since `mark`, and frees its space.
+    /// Forgets what was staged since `mark`, finished or not, and frees its space.
     ///
     /// # Errors
     /// When a file cannot be removed.
     pub fn roll_back(&mut self, mark: Mark) -> Result<(), StoreError> {
-        for object in self.ready.drain(mark.0.min(self.ready.len())..) {
-            fs::remove_file(&object.path).map_err(io_error("remove", object.path))?;
+        self.ready.truncate(mark.ready);
+        for number in mark.count..self.count {
+            let path = self.folder.path().join(number.to_string());
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_error("remove", path)(error)),
+                _ => {}
+            }
         }
         Ok(())
     }

@@ -7,10 +7,12 @@
     clippy::cast_possible_truncation,
     reason = "a test may panic and say why"
 )]
+#![allow(unreachable_pub, reason = "what the modules of this one binary share")]
 
 mod bad_input;
 mod captures;
 mod cli;
+mod forge;
 mod frozen;
 mod interop;
 mod layers;
@@ -18,5 +20,6 @@ mod made_up;
 mod properties;
 mod schemas;
 mod support;
+mod synth;
 mod tamper;
 mod vectors;
