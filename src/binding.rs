@@ -53,7 +53,7 @@ pub const IDENTIFYING: [&str; 26] = [
 ];
 
 /// Keys that two runs of one configuration do not share. They are no bindings: `diff` counts them as incidental.
-const INCIDENTAL: [&str; 4] = ["requests", "run_id", "run_nonce", "scores.f32_sha256_at_capture"];
+const INCIDENTAL: [&str; 5] = ["cut_from", "requests", "run_id", "run_nonce", "scores.f32_sha256_at_capture"];
 
 /// How a run was driven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -294,7 +294,7 @@ pub fn check_path(path: &str) -> Result<(), &'static str> {
     if path.is_empty() || path.len() > MAX_NAME {
         return Err("an empty or overlong path");
     }
-    if path.chars().any(|c| c == '\\' || c == ':' || c < ' ' || c == '\u{7f}') {
+    if path.chars().any(|c| c == '\\' || c == ':' || c < ' ') {
         return Err("a backslash, colon or control character");
     }
     if path.split('/').any(|part| matches!(part, "" | "." | "..")) {

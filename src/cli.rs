@@ -18,11 +18,13 @@ mod drill;
 mod explain;
 mod export;
 mod log;
+mod manual;
 mod out;
 mod progress;
 mod seal;
 mod show;
 mod signals;
+mod spec;
 mod verify;
 
 use args::{Args, Command};
@@ -165,6 +167,8 @@ fn run(context: &mut Context<'_>, command: Command) -> Result<Status, CliError> 
         Command::Show(args) => show::run(context, &args),
         Command::Log(args) => log::run(context, &args),
         Command::Explain(args) => explain::run(context, &args),
+        Command::Completions(args) => manual::completions(context, &args),
+        Command::Man(args) => manual::man(&args),
     }
 }
 

@@ -451,7 +451,7 @@ impl<'a> Range<'a> {
         let root = work.path().join("store");
         link_tree(&self.bare, &root).map_err(io_error("copy to", &root))?;
         let store = Store::open(&root)?;
-        let mut batch = Batch::new(&store, Codec::Lz4, self.meter)?;
+        let mut batch = Batch::new(&store, Codec::Lz4, None, self.meter)?;
         batch.add(dir, None)?;
         let outcome = batch.commit(self.at)?.into_iter().next();
         Ok(match outcome {
@@ -465,7 +465,7 @@ impl<'a> Range<'a> {
     fn ask_verify(&self, root: &Path, resolved: &Resolved) -> Result<Answer, DrillError> {
         let store = Store::open(root)?;
         let catalog = Catalog::load(&store)?;
-        let options = verify::Options { depth: Depth::Full, model: None };
+        let options = verify::Options { depth: Depth::Full, model: None, spec: None };
         let outcome = verify(&catalog, resolved, options, self.meter)?;
         let mut findings = Findings::from([catalog.log.refusals.clone(), catalog.refusals.clone()].concat());
         findings.absorb(outcome.findings);

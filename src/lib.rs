@@ -27,5 +27,6 @@ pub mod row;
 pub mod rule;
 pub mod seal;
 pub mod shard;
+pub mod spec;
 pub mod store;
 pub mod verify;

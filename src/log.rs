@@ -4,7 +4,7 @@
 //! a reader who trusts only the head sees all of an append or nothing of it. One writer at a time (a file lock). Order and time hold
 //! within one origin and rest on the sealer, unless somebody kept an older head. See `specs/format-v1.md`, section 9.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{Seek, SeekFrom, Write};
 
 use crate::canon::document;
@@ -12,6 +12,7 @@ use crate::id::{CaptureId, Nanos, ObjectId};
 use crate::manifest::{Act, ENTRY_SCHEMA, Entry, HEAD_SCHEMA, Head};
 use crate::merkle::Tree;
 use crate::refusal::{Refusal, Rule, Subject};
+use crate::row::MAX_INT64;
 use crate::store::{Fault, Store, StoreError, io_error};
 
 const ENTRIES: &str = "log/entries";
@@ -19,7 +20,10 @@ const HEAD: &str = "log/head";
 const LOCK: &str = "log/lock";
 /// The largest log that is read, in bytes.
 const MAX_LOG: u64 = 16 << 30;
+/// The largest head, in bytes.
 const MAX_HEAD: u64 = 64 << 10;
+/// The largest entry, in bytes.
+const MAX_ENTRY: usize = 64 << 10;
 
 /// A log as the head shows it.
 #[derive(Clone, Default)]
@@ -68,18 +72,7 @@ impl Log {
         for (n, line) in covered.split_inclusive(|&byte| byte == b'\n').enumerate() {
             let line = line.strip_suffix(b"\n").unwrap_or(line);
             log.tree.push(line);
-            match document::decode(line) {
-                Ok(entry) => log.keep_entry(entry, n),
-                Err(error) => {
-                    let expected = "a canonical entry";
-                    log.refusals.push(Refusal::new(
-                        Rule::JsonNotCanonical,
-                        line_subject(n),
-                        expected,
-                        error.to_string(),
-                    ));
-                }
-            }
+            log.keep_entry(line, n);
         }
         log.bytes = u64::try_from(covered.len()).unwrap_or(u64::MAX);
         if head.size != log.tree.size() {
@@ -107,15 +100,27 @@ impl Log {
         }
     }
 
-    fn keep_entry(&mut self, entry: Entry, line: usize) {
+    fn keep_entry(&mut self, line: &[u8], n: usize) {
+        let mut refuse = |rule, expected: &str, found: String| {
+            self.refusals.push(Refusal::new(rule, line_subject(n), expected, found));
+        };
+        if line.len() > MAX_ENTRY {
+            refuse(Rule::LimitExceeded, &format!("at most {MAX_ENTRY} bytes"), format!("{} bytes", line.len()));
+            return;
+        }
+        let entry: Entry = match document::decode(line) {
+            Ok(entry) => entry,
+            Err(error) => {
+                refuse(Rule::JsonNotCanonical, "a canonical entry", error.to_string());
+                return;
+            }
+        };
         if entry.schema != ENTRY_SCHEMA {
-            let found = entry.schema.clone();
-            self.refusals.push(Refusal::new(
-                Rule::SchemaInvalid,
-                line_subject(line),
-                format!("schema {ENTRY_SCHEMA}"),
-                found,
-            ));
+            refuse(Rule::SchemaInvalid, &format!("schema {ENTRY_SCHEMA}"), entry.schema.clone());
+        }
+        let at = entry.at.parse::<u64>().ok().filter(|&at| at <= MAX_INT64 && at.to_string() == entry.at);
+        if at.is_none() {
+            refuse(Rule::JsonNotCanonical, "at in decimal, from 0 to 2^63 − 1", format!("{:?}", entry.at));
         }
         self.entries.push(entry);
     }
@@ -149,7 +154,8 @@ impl Log {
         tool: &str,
     ) -> Result<Vec<(usize, bool)>, Fault> {
         let lock_path = store.root().join(LOCK);
-        let lock = File::create(&lock_path).map_err(io_error("make", &lock_path))?;
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&lock_path);
+        let lock = lock.map_err(io_error("make", &lock_path))?;
         lock.lock().map_err(io_error("lock", &lock_path))?;
         let mut log = Log::load(store)?;
         if let Some(refusal) = log.refusals.into_iter().next() {

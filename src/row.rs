@@ -265,8 +265,8 @@ impl Row {
             Value::Int64(n) if *n > MAX_INT64 => return fault(format!("at most {MAX_INT64}"), n.to_string()),
             Value::Text(text) => {
                 let limit = if name == "x" { MAX_X } else { MAX_NAME };
-                if text.len() > limit {
-                    return fault(format!("at most {limit} bytes"), format!("{} bytes", text.len()));
+                if text.is_empty() || text.len() > limit {
+                    return fault(format!("1 to {limit} bytes"), format!("{} bytes", text.len()));
                 }
             }
             _ => {}
@@ -358,7 +358,10 @@ impl Row {
         let mut row = Row::default();
         let mut number = None;
         let mut seen = [false; FIELDS.len()];
-        for (name, value) in members.iter().filter(|(_, value)| *value != Json::Null) {
+        for (name, value) in members {
+            if name == "row" && *value == Json::Null {
+                continue;
+            }
             if name == "row" {
                 match integer(value, MAX_INT64) {
                     Some(n) => number = Some(n),
@@ -372,6 +375,9 @@ impl Row {
                 faults.push(FieldFault { field: "row", expected, found: format!("{name:?}") });
                 continue;
             };
+            if *value == Json::Null {
+                continue;
+            }
             let result = read_value(field, value, interner).and_then(|value| row.set(index, value));
             match result {
                 Ok(()) => seen[index] = true,

@@ -12,11 +12,21 @@ use crate::facts::Facts;
 use crate::id::{RequestKey, TokenId};
 use crate::refusal::{Findings, Rule, Subject};
 use crate::row::Row;
+use crate::spec::Spec;
 
 mod argmax_witness;
+mod binding_mismatch;
+mod binding_missing;
 mod captured_after_forcing;
+mod concurrency_not_reached;
 mod continuation_mismatch;
+mod corpus_mismatch;
+mod dtype_mismatch;
+mod engine_mismatch;
+mod engine_unbound;
+mod execution_mismatch;
 mod json_not_canonical;
+mod kv_dtype_mismatch;
 mod limit_exceeded;
 mod log_inconsistent;
 mod model_mismatch;
@@ -28,17 +38,23 @@ mod object_missing;
 mod output_mismatch;
 mod path_escape;
 mod phase_mismatch;
+mod pins;
+mod prefix_cache_active;
 mod prefix_mismatch;
+mod record_over_window;
 mod replay_truncated;
 mod request_mismatch;
+mod requirements;
 mod root_mismatch;
 mod row_duplicated;
 mod row_duplicated_content;
 mod row_missing;
+mod row_recomputed;
 mod row_swapped;
 mod row_unexpected;
 mod rows_misnumbered;
 mod run_mixed;
+mod sampling_mismatch;
 mod schema_invalid;
 mod score_nonfinite;
 mod score_witness;
@@ -46,12 +62,14 @@ mod scores_short;
 mod scores_trailing;
 mod sequence_gap;
 mod shard_noncanonical;
+mod speculation_active;
 mod time_order;
 mod token_not_argmax;
 mod tokenizer_mismatch;
 mod torn_capture;
 mod tree_size;
 mod vocab_mismatch;
+mod witness_missing;
 
 /// What a rule is for.
 #[derive(Debug, Clone, Copy)]
@@ -69,8 +87,10 @@ pub struct About {
 pub enum Applies {
     /// To all evidence
     Always,
-    /// When `verify --model DIR` shows the files
+    /// When `verify --model DIR` shows the files, or a spec pins them
     WithModel,
+    /// When a spec requires it
+    WithSpec,
 }
 
 /// What a rule is for.
@@ -116,6 +136,21 @@ pub fn about(rule: Rule) -> &'static About {
         Rule::TokenNotArgmax => &token_not_argmax::ABOUT,
         Rule::ModelMismatch => &model_mismatch::ABOUT,
         Rule::TokenizerMismatch => &tokenizer_mismatch::ABOUT,
+        Rule::BindingMissing => &binding_missing::ABOUT,
+        Rule::EngineUnbound => &engine_unbound::ABOUT,
+        Rule::EngineMismatch => &engine_mismatch::ABOUT,
+        Rule::ExecutionMismatch => &execution_mismatch::ABOUT,
+        Rule::DtypeMismatch => &dtype_mismatch::ABOUT,
+        Rule::KvDtypeMismatch => &kv_dtype_mismatch::ABOUT,
+        Rule::SamplingMismatch => &sampling_mismatch::ABOUT,
+        Rule::CorpusMismatch => &corpus_mismatch::ABOUT,
+        Rule::BindingMismatch => &binding_mismatch::ABOUT,
+        Rule::WitnessMissing => &witness_missing::ABOUT,
+        Rule::PrefixCacheActive => &prefix_cache_active::ABOUT,
+        Rule::SpeculationActive => &speculation_active::ABOUT,
+        Rule::ConcurrencyNotReached => &concurrency_not_reached::ABOUT,
+        Rule::RowRecomputed => &row_recomputed::ABOUT,
+        Rule::RecordOverWindow => &record_over_window::ABOUT,
     }
 }
 
@@ -242,6 +277,23 @@ const CHECKS: [Check; 19] = [
     scores(Rule::ArgmaxWitness, argmax_witness::check),
     scores(Rule::TokenNotArgmax, token_not_argmax::check),
 ];
+
+/// A run and its rows while they are compared with a spec.
+struct SpecBench<'a> {
+    run: &'a Run,
+    rows: &'a [Row],
+    spec: &'a Spec,
+    findings: Findings,
+}
+
+/// Asks what a spec requires of a single capture: its pins and its `[require]` table.
+#[must_use]
+pub fn judge_spec(run: &Run, rows: &[Row], spec: &Spec) -> Findings {
+    let mut bench = SpecBench { run, rows, spec, findings: Findings::default() };
+    pins::check(&mut bench);
+    requirements::check(&mut bench);
+    bench.findings
+}
 
 /// Asks every rule that a capture alone can answer.
 #[must_use]

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags};
@@ -23,6 +24,8 @@ use crate::refusal::{Refusal, Rule, Subject};
 
 const STORE_FILE: &str = "store.json";
 const FOLDERS: [&str; 5] = ["objects", "log", "refs", "refs/runs", "tmp"];
+/// How the names of documents begin that are being written.
+const NEW: &str = ".new-";
 const COPY_STEP: usize = 64 << 10;
 /// From this many new objects on, one sync of the file system is cheaper than one a file.
 const SYNC_ALL_FROM: usize = 16;
@@ -121,25 +124,41 @@ impl Store {
         Ok(Self { origin: document.origin, ..store })
     }
 
-    /// Makes a store at `root`, a folder that is not there or empty. `origin` is 32 random hexadecimal digits.
+    /// Makes a store at `root`, a folder that is not there, empty, or where a store was begun; of two who make it at once, both get
+    /// the one store. `origin` is 32 random hexadecimal digits.
     ///
     /// # Errors
-    /// When the folder cannot be made or has something in it.
+    /// When the folder cannot be made or has something else in it.
     pub fn create(root: &Path, origin: String) -> Result<Self, StoreError> {
         fs::create_dir_all(root).map_err(io_error("make", root))?;
-        let mut there = fs::read_dir(root).map_err(io_error("list", root))?;
-        if there.next().is_some() {
+        if !Self::may_begin(root) {
             return Err(StoreError::NotAStore { path: root.to_owned() });
         }
         for folder in FOLDERS {
             let path = root.join(folder);
-            fs::create_dir(&path).map_err(io_error("make", path))?;
+            fs::create_dir_all(&path).map_err(io_error("make", path))?;
         }
         let document = StoreDocument { origin, schema: STORE_SCHEMA.to_owned() };
         let bytes =
             document::encode(&document).map_err(|source| StoreError::Damaged { path: root.to_owned(), source })?;
-        write_durably(&root.join(STORE_FILE), &bytes)?;
+        write_durably(&root.join(STORE_FILE), &bytes, false)?;
         Self::open(root)
+    }
+
+    /// Whether a store may be made at `root`: there is nothing, or a store was begun there and its maker was stopped, or is still at it.
+    #[must_use]
+    pub fn may_begin(root: &Path) -> bool {
+        let begun = |entry: walkdir::DirEntry| {
+            let below = entry.path().strip_prefix(root).unwrap_or(entry.path());
+            if entry.file_type().is_dir() {
+                entry.depth() == 0 || FOLDERS.iter().any(|folder| Path::new(folder) == below)
+            } else {
+                entry.depth() == 1 && entry.file_name().to_string_lossy().starts_with(NEW)
+            }
+        };
+        let only_begun = walkdir::WalkDir::new(root).into_iter().all(|entry| entry.is_ok_and(begun));
+        // Anything else comes after store.json, whose maker may just have finished.
+        only_begun || root.join(STORE_FILE).is_file()
     }
 
     /// Where it is.
@@ -315,7 +334,7 @@ impl Store {
         if let Some(folder) = target.parent() {
             fs::create_dir_all(folder).map_err(io_error("make", folder))?;
         }
-        write_durably(&target, bytes)
+        write_durably(&target, bytes, true)
     }
 
     /// A place to prepare objects in.
@@ -353,14 +372,22 @@ pub fn hash_file(mut input: impl Read, progress: &dyn Fn(u64)) -> io::Result<(Ob
     }
 }
 
-/// Temp file in the same folder, synced, renamed over `target`, folder synced.
-fn write_durably(target: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+/// Temp file in the same folder, synced, renamed to `target`, folder synced. What is there already is replaced, or kept.
+fn write_durably(target: &Path, bytes: &[u8], replace: bool) -> Result<(), StoreError> {
     let folder = target.parent().unwrap_or(Path::new("."));
     let write = || -> io::Result<()> {
-        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+        // Whoever may read the store may read its documents: the process's umask decides, as for objects.
+        let permissions = fs::Permissions::from_mode(0o666);
+        let mut file = tempfile::Builder::new().prefix(NEW).permissions(permissions).tempfile_in(folder)?;
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
-        file.persist(target).map_err(|error| error.error)?;
+        if replace {
+            file.persist(target).map_err(|error| error.error)?;
+        } else if let Err(error) = file.persist_noclobber(target)
+            && error.error.kind() != io::ErrorKind::AlreadyExists
+        {
+            return Err(error.error);
+        }
         sync_folder(folder)
     };
     write().map_err(io_error("write", target))

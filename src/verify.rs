@@ -31,6 +31,7 @@ use crate::shard::ShardFault;
 use crate::shard::page::Decompressor;
 use crate::shard::rows::{self as row_shard, MAX_SHARD_ROWS};
 use crate::shard::scores::{RawPage, ScoresReader, decode_page};
+use crate::spec::Spec;
 use crate::store::{Fault, Store, StoreError, io_error};
 
 /// What keeps a verify from being decided.
@@ -137,6 +138,8 @@ pub struct Options<'a> {
     pub depth: Depth,
     /// The folder of the model, where its files are to be compared with their declared digests
     pub model: Option<&'a Path>,
+    /// The spec whose requirements the capture must meet
+    pub spec: Option<&'a Spec>,
 }
 
 /// Verifies a capture by every manifest that `resolved` lists.
@@ -258,6 +261,9 @@ impl Pass<'_, '_> {
             let evidence =
                 Evidence { run, rows, scores: scores.is_some().then_some(evidence), continuations: &continuations };
             self.findings.absorb(rule::judge(&evidence));
+            if let Some(spec) = self.options.spec {
+                self.findings.absorb(rule::judge_spec(run, rows, spec));
+            }
             self.check_model(run)?;
             self.note_unseen(run);
         } else {

@@ -77,6 +77,10 @@ pub(super) enum Command {
     Log(LogArgs),
     /// What a rule protects and what to do when it is broken; without a rule, all of them
     Explain(ExplainArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+    /// Write man pages into a folder
+    Man(ManArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -87,6 +91,9 @@ pub(super) struct SealArgs {
     /// How scores are compressed; ids do not depend on it
     #[arg(long, value_enum, default_value_t = CodecArg::Zstd)]
     pub(super) codec: CodecArg,
+    /// Demand what this spec requires of every capture, and refuse the others
+    #[arg(long, value_name = "FILE")]
+    pub(super) spec: Option<PathBuf>,
     /// Refer to the capture by this name instead of its run id (with one DIR)
     #[arg(long = "as", value_name = "NAME")]
     pub(super) name: Option<String>,
@@ -126,6 +133,9 @@ pub(super) struct VerifyArgs {
     /// Take whole ids only, no prefixes and no run ids
     #[arg(long)]
     pub(super) exact: bool,
+    /// Demand what this spec requires of every capture
+    #[arg(long, value_name = "FILE")]
+    pub(super) spec: Option<PathBuf>,
     /// Compare the model and tokenizer files in this folder with their declared digests
     #[arg(long, value_name = "DIR")]
     pub(super) model: Option<PathBuf>,
@@ -196,6 +206,19 @@ pub(super) struct LogArgs {
 pub(super) enum LogCommand {
     /// All entries, oldest first
     Show,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct CompletionsArgs {
+    /// Which shell
+    #[arg(value_enum)]
+    pub(super) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ManArgs {
+    /// The folder; it is made where it is missing
+    pub(super) dir: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]

@@ -35,7 +35,7 @@ pub(super) fn run(context: &mut Context<'_>, args: &DrillArgs) -> Result<Status,
     let bar = bar(context, count);
     bar.set_message("verifying");
     let meter = Arc::clone(&context.meter);
-    let outcome = verify(&catalog, &resolved, verify::Options { depth: Depth::Full, model: None }, &meter)?;
+    let outcome = verify(&catalog, &resolved, verify::Options { depth: Depth::Full, model: None, spec: None }, &meter)?;
     let Some(verified) = &outcome.verified else {
         bar.finish_and_clear();
         return refused(context, what, &outcome.findings.refusals);

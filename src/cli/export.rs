@@ -18,7 +18,7 @@ pub(super) fn run(context: &mut Context<'_>, args: &ExportArgs) -> Result<Status
     let resolved = catalog.resolve(&args.what, false)?;
     let progress = Progress::start(context, "exporting");
     let meter = Arc::clone(&context.meter);
-    let outcome = verify(&catalog, &resolved, Options { depth: Depth::Full, model: None }, &meter)?;
+    let outcome = verify(&catalog, &resolved, Options { depth: Depth::Full, model: None, spec: None }, &meter)?;
     let Some(verified) = &outcome.verified else {
         drop(progress);
         return refused(context, &args.what, &outcome.findings.refusals);

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::args::VerifyArgs;
 use super::progress::Progress;
-use super::{CliError, Context, Status};
+use super::{CliError, Context, Status, spec};
 use crate::catalog::{Catalog, Resolved};
 use crate::digest::Sha256;
 use crate::id::{CaptureId, ObjectId};
@@ -36,6 +36,7 @@ struct StoreLine<'a> {
 }
 
 pub(super) fn run(context: &mut Context<'_>, args: &VerifyArgs) -> Result<Status, CliError> {
+    let Some(spec) = spec::load(context, args.spec.as_deref())? else { return Ok(Status::Refused) };
     let store = Store::open(&context.store)?;
     let catalog = Catalog::load(&store)?;
     let mut status = store_status(context, &catalog)?;
@@ -63,7 +64,7 @@ pub(super) fn run(context: &mut Context<'_>, args: &VerifyArgs) -> Result<Status
         }
     }
     let depth = if args.quick { Depth::Quick } else { Depth::Full };
-    let options = Options { depth, model: args.model.as_deref() };
+    let options = Options { depth, model: args.model.as_deref(), spec: spec.as_ref() };
     let progress = Progress::start(context, "verifying");
     let meter = Arc::clone(&context.meter);
     let count = subjects.len();
@@ -78,7 +79,10 @@ pub(super) fn run(context: &mut Context<'_>, args: &VerifyArgs) -> Result<Status
 /// The log and the refs: faults of the store, whatever is asked of it.
 fn store_status(context: &mut Context<'_>, catalog: &Catalog<'_>) -> Result<Status, CliError> {
     let refusals = [catalog.log.refusals.clone(), catalog.refusals.clone()].concat();
-    let findings = Findings::from(refusals).sorted();
+    refuse_store(context, &Findings::from(refusals).sorted())
+}
+
+fn refuse_store(context: &mut Context<'_>, findings: &Findings) -> Result<Status, CliError> {
     if findings.refusals.is_empty() {
         return Ok(Status::Good);
     }
@@ -86,7 +90,7 @@ fn store_status(context: &mut Context<'_>, catalog: &Catalog<'_>) -> Result<Stat
         let store = context.store.display().to_string();
         context.out.json(&StoreLine { store, refusals: &findings.refusals })?;
     } else {
-        context.out.print(&text::store_findings(&findings))?;
+        context.out.print(&text::store_findings(findings))?;
     }
     Ok(Status::Refused)
 }
@@ -95,8 +99,7 @@ fn nothing(context: &mut Context<'_>) -> Result<Status, CliError> {
     let mut findings = Findings::default();
     let subject = crate::refusal::Subject::File("log".to_owned());
     findings.refuse(crate::refusal::Rule::NothingToVerify, subject, "sealed captures", "none");
-    context.out.print(&text::store_findings(&findings))?;
-    Ok(Status::Refused)
+    refuse_store(context, &findings)
 }
 
 fn report(context: &mut Context<'_>, outcome: &Outcome, count: usize) -> Result<Status, CliError> {
