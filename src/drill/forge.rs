@@ -220,15 +220,7 @@ impl<'a> Replica<'a> {
                 changed.insert(index, scores);
             }
         }
-        let mut rest = rows.as_slice();
-        for shard in &mut manifest.row_shards {
-            let (part, after) = rest.split_at(usize::try_from(shard.rows).unwrap_or(0).min(rest.len()));
-            rest = after;
-            let file = row_shard::encode(part);
-            shard.object = ObjectId(Blake3::of(&file));
-            shard.bytes = long(file.len());
-            changes.push((Store::object_path(&shard.object), Change::Bytes(file)));
-        }
+        set_rows(&mut manifest, &rows, &mut changes);
         let mut base = 0;
         for shard in &mut manifest.score_shards {
             let range = base..base + usize::try_from(shard.rows).unwrap_or(0);
@@ -254,11 +246,23 @@ impl<'a> Replica<'a> {
         manifest.capture.run_json.bytes = long(run.len());
         manifest.capture.run_json.sha256 = Sha256::of(&run);
         changes.push((Store::object_path(&manifest.run_object), Change::Bytes(run)));
-        (manifest.capture.row_root, manifest.capture.score_root) = row::roots(&rows);
         let (more, resolved) = self.forge_bytes(document::encode(&manifest)?, manifest.capture.id()?)?;
         changes.extend(more);
         Ok(Tampered { detail: String::new(), expect: Expect::AnotherId, changes, resolved })
     }
+}
+
+/// Gives a manifest these rows, as many as it has, and the roots that follow.
+pub(super) fn set_rows(manifest: &mut Manifest, rows: &[Row], changes: &mut Changes) {
+    let mut rest = rows;
+    for shard in &mut manifest.row_shards {
+        let (part, after) = rest.split_at(usize::try_from(shard.rows).unwrap_or(0).min(rest.len()));
+        rest = after;
+        let file = row_shard::encode(part);
+        (shard.bytes, shard.object) = (long(file.len()), ObjectId(Blake3::of(&file)));
+        changes.push((Store::object_path(&shard.object), Change::Bytes(file)));
+    }
+    (manifest.capture.row_root, manifest.capture.score_root) = row::roots(rows);
 }
 
 pub(super) fn long(len: usize) -> u64 {

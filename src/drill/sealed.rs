@@ -6,7 +6,7 @@
 use super::dice::Dice;
 use super::draft::find_mut;
 use super::evidence::{EXECUTION, KV_DTYPE, MODEL, SCHEDULE, TOKENIZER};
-use super::forge::{Change, Changes, Replica, Tampered, long};
+use super::forge::{Change, Changes, Replica, Tampered, long, set_rows};
 use super::{Expect, Skip, not_applicable};
 use crate::canon::document;
 use crate::canon::json::Json;
@@ -52,6 +52,7 @@ pub(super) const MUTATIONS: &[Mutation] = &mutations! {
     "scores-pages-swapped": scores_pages_swapped, "two rows of a scores shard change places, shard and manifest rehashed";
     "score-in-shard-altered": score_in_shard_altered, "one score, with shard and manifest rehashed";
     "row-record-altered": row_record_altered, "a row record, with rows shard and manifest rehashed";
+    "row-x-respelled": row_x_respelled, "a row record whose x is not canonical JSON, everything rehashed";
     "capture-document-altered": capture_document_altered, "the row root in the capture document, the manifest rehashed";
     "manifest-keys-unsorted": |replica, _| respelled(replica, unsorted), "the manifest's keys in another order, rehashed";
     "manifest-spaced": |replica, _| respelled(replica, |text| format!("{text}\n")), "a line feed after the manifest, rehashed";
@@ -373,6 +374,18 @@ fn row_record_altered(replica: &Replica<'_>, dice: &mut Dice) -> Result<Vec<Tamp
     (shard.bytes, shard.object) = (long(file.len()), ObjectId(Blake3::of(&file)));
     let change = (Store::object_path(&shard.object), Change::Bytes(file));
     tampered(Rule::RootMismatch, detail, with_change(replica.forge(&manifest)?, change))
+}
+
+fn row_x_respelled(replica: &Replica<'_>, dice: &mut Dice) -> Result<Vec<Tampered>, Skip> {
+    let mut manifest = replica.manifest.clone();
+    let mut rows = replica.rows.to_vec();
+    let row = dice.below(rows.len());
+    rows[row].x = Some("{ \"a\": 1}".into());
+    let mut changes = Vec::new();
+    set_rows(&mut manifest, &rows, &mut changes);
+    let (more, resolved) = replica.forge_bytes(document::encode(&manifest)?, manifest.capture.id()?)?;
+    changes.extend(more);
+    tampered(Rule::ShardNoncanonical, rows[row].key.to_string(), (changes, resolved))
 }
 
 fn other_digest(digest: Sha256) -> Sha256 {

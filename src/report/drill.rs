@@ -8,12 +8,14 @@ use crate::drill::{Drill, Known, Place, Trial, Verdict};
 
 /// Width of a line.
 const WIDTH: usize = 100;
-/// Width of the first column.
+/// Width of a column of rules.
 const LABEL: usize = 24;
+/// Width of a column of corruptions.
+const NAME: usize = 32;
 
 /// A label and words after it, broken into lines.
-fn list(out: &mut String, label: &str, items: &[&str]) {
-    let mut line = format!("  {label:<LABEL$}");
+fn list(out: &mut String, label: &str, width: usize, items: &[&str]) {
+    let mut line = format!("  {label:<width$}");
     let indent = line.chars().count();
     for item in items {
         if line.chars().count() + 1 + item.chars().count() > WIDTH && line.chars().count() > indent {
@@ -33,7 +35,7 @@ fn section(out: &mut String, title: &str, trials: &[&Trial]) {
     let _ignored = writeln!(out, "\n{title}");
     for trial in trials {
         let words: Vec<&str> = trial.detail.split_whitespace().collect();
-        list(out, trial.known.name, &words);
+        list(out, trial.known.name, NAME, &words);
     }
 }
 
@@ -69,12 +71,12 @@ pub fn drill(drill: &Drill) -> String {
     if !by_rule.is_empty() {
         let _ignored = writeln!(out, "\nrefused by its own rule, and by no other");
     }
-    by_rule.iter().for_each(|(rule, names)| list(&mut out, rule, names));
+    by_rule.iter().for_each(|(rule, names)| list(&mut out, rule, LABEL, names));
     let another: Vec<&Trial> = of(Verdict::AnotherId);
     if !another.is_empty() {
         let title = "caught by the capture id alone: another id, which only who kept the first one can tell";
         let _ignored = writeln!(out, "\n{title}");
-        list(&mut out, "another capture id", &another.iter().map(|trial| trial.known.name).collect::<Vec<_>>());
+        list(&mut out, "another capture id", LABEL, &another.iter().map(|trial| trial.known.name).collect::<Vec<_>>());
     }
     section(&mut out, "undetectable here", &of(Verdict::UndetectableHere));
     section(&mut out, "not applicable to this evidence, and not counted", &of(Verdict::NotApplicable));
@@ -112,7 +114,7 @@ pub fn known(known: &[Known]) -> String {
     ] {
         let _ignored = writeln!(out, "{title}");
         for known in known.iter().filter(|known| known.place == place) {
-            let _ignored = writeln!(out, "  {:<32} {}", known.name, known.does);
+            let _ignored = writeln!(out, "  {:<NAME$} {}", known.name, known.does);
         }
     }
     out

@@ -3,6 +3,8 @@
 mod bad_input;
 mod captures;
 mod cli;
+mod drill;
+mod export;
 mod frozen;
 mod interop;
 mod layers;
@@ -11,3 +13,4 @@ mod schemas;
 mod support;
 mod tamper;
 mod vectors;
+mod wiring;
