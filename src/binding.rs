@@ -400,10 +400,9 @@ impl Reader {
         self.choice(&json, ("", "role"), false, &[("oracle", ()), ("candidate", ())]);
         let extractions = [("adapter", true), ("engine", false), ("after-id-replay", false)];
         let adapter_extraction = self.choice(&json, ("", "extraction"), false, &extractions).unwrap_or(true);
-        if let Some(Json::String(rows)) = json.get("rows")
-            && rows != "rows.jsonl"
-        {
-            let rule = if check_path(rows).is_err() { Rule::PathEscape } else { Rule::SchemaInvalid };
+        let rows = self.name(&json, ("", "rows"), false);
+        if let Some(rows) = rows.filter(|rows| rows != "rows.jsonl") {
+            let rule = if check_path(&rows).is_err() { Rule::PathEscape } else { Rule::SchemaInvalid };
             self.fault(rule, "rows", "rows.jsonl", format!("{rows:?}"));
         }
 
@@ -483,8 +482,11 @@ impl Reader {
     }
 
     fn files(&mut self, of: &'static str, section: &Json, out: &mut Vec<DeclaredFile>) {
-        let Some(Json::Array(items)) = section.get("files") else { return };
-        for (n, item) in items.iter().enumerate() {
+        let files = self.want(section, (of, "files"), false, "an array of files", |value| match value {
+            Json::Array(items) => Some(items),
+            _ => None,
+        });
+        for (n, item) in files.into_iter().flatten().enumerate() {
             let place = format!("{of}.files[{n}]");
             let path = self.name(item, (&place, "path"), true);
             let sha256 = self.digest(item, (&place, "sha256"), true);

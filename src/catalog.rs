@@ -13,6 +13,7 @@ use crate::id::{CaptureId, ObjectId, TokenId};
 use crate::log::Log;
 use crate::manifest::{Act, MAX_DOCUMENT, Manifest, REF_SCHEMA, Ref};
 use crate::refusal::{Refusal, Rule, Subject};
+use crate::row::MAX_NAME;
 use crate::store::{Fault, Store, StoreError, ref_file_name};
 
 const RUNS: &str = "refs/runs";
@@ -187,7 +188,8 @@ fn read_ref(store: &Store, file: &str) -> Result<Ref, Fault> {
         Fault::Refused(Refusal::new(Rule::JsonNotCanonical, Subject::File(path.clone()), expected, found))
     };
     let found: Ref = document::decode(&bytes).map_err(|error| refuse("a canonical ref", error.to_string()))?;
-    if found.schema == REF_SCHEMA && ref_file_name(&found.name) == file {
+    let named = !found.name.is_empty() && found.name.len() <= MAX_NAME && ref_file_name(&found.name) == file;
+    if found.schema == REF_SCHEMA && named {
         Ok(found)
     } else {
         Err(refuse("a ref under its own file name", format!("a ref for {:?}", found.name)))

@@ -19,10 +19,12 @@ use crate::canon::document;
 use crate::canon::json::JsonError;
 use crate::digest::{Blake3Stream, Sha256};
 use crate::id::ObjectId;
-use crate::manifest::{MAX_DOCUMENT, STORE_SCHEMA, StoreDocument};
+use crate::manifest::{STORE_SCHEMA, StoreDocument};
 use crate::refusal::{Refusal, Rule, Subject};
 
 const STORE_FILE: &str = "store.json";
+/// The largest store.json, in bytes.
+const MAX_STORE_FILE: u64 = 64 << 10;
 const FOLDERS: [&str; 5] = ["objects", "log", "refs", "refs/runs", "tmp"];
 /// How the names of documents begin that are being written.
 const NEW: &str = ".new-";
@@ -111,7 +113,7 @@ impl Store {
         let folder: OwnedFd = File::open(root).map_err(io_error("open the store", root))?.into();
         let store = Self { root: root.to_owned(), folder, origin: String::new() };
         let bytes = match store.find(&[STORE_FILE])? {
-            Found::File(file, len) => store.read_all(file, len.min(MAX_DOCUMENT), STORE_FILE)?,
+            Found::File(file, len) => store.read_all(file, len.min(MAX_STORE_FILE), STORE_FILE)?,
             Found::Nothing | Found::NotRegular(_) => return Err(StoreError::NotAStore { path: root.to_owned() }),
         };
         let damaged = |source| StoreError::Damaged { path: root.to_owned(), source };
@@ -121,6 +123,11 @@ impl Store {
             return Err(StoreError::OtherVersion { path: root.to_owned(), found: schema });
         }
         let document: StoreDocument = document::decode(&bytes).map_err(damaged)?;
+        let digit = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
+        if document.origin.len() != 32 || !document.origin.bytes().all(digit) {
+            let what = "the origin is not 32 lower-case hexadecimal digits".to_owned();
+            return Err(damaged(JsonError { what, at: 0 }));
+        }
         Ok(Self { origin: document.origin, ..store })
     }
 
@@ -415,7 +422,10 @@ pub struct Staging<'a> {
 
 /// How far a staging had come; see [`Staging::roll_back`].
 #[derive(Debug, Clone, Copy)]
-pub struct Mark(usize);
+pub struct Mark {
+    ready: usize,
+    count: u64,
+}
 
 impl Staging<'_> {
     /// A file to write an object into; hand it back with [`Staging::add`].
@@ -461,16 +471,21 @@ impl Staging<'_> {
     /// How far the staging is now.
     #[must_use]
     pub fn mark(&self) -> Mark {
-        Mark(self.ready.len())
+        Mark { ready: self.ready.len(), count: self.count }
     }
 
-    /// Forgets what was staged since `mark`, and frees its space.
+    /// Forgets what was staged since `mark`, finished or not, and frees its space.
     ///
     /// # Errors
     /// When a file cannot be removed.
     pub fn roll_back(&mut self, mark: Mark) -> Result<(), StoreError> {
-        for object in self.ready.drain(mark.0.min(self.ready.len())..) {
-            fs::remove_file(&object.path).map_err(io_error("remove", object.path))?;
+        self.ready.truncate(mark.ready);
+        for number in mark.count..self.count {
+            let path = self.folder.path().join(number.to_string());
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_error("remove", path)(error)),
+                _ => {}
+            }
         }
         Ok(())
     }

@@ -4,7 +4,6 @@
 
 use std::fs;
 
-use tempfile::TempDir;
 use witnessmark::binding::{self, Mode};
 use witnessmark::canon::document;
 use witnessmark::canon::json;
@@ -23,7 +22,8 @@ use witnessmark::shard::rows as rows_shard;
 use witnessmark::shard::scores::{self as scores_shard, ScoresWriter};
 use witnessmark::store::Store;
 
-use super::support::{self, MadeUp, embedded};
+use super::made_up::{MadeUp, folder, sealed};
+use super::support::embedded;
 
 #[test]
 fn domains_and_contexts() {
@@ -123,7 +123,7 @@ fn limits() {
 
 #[test]
 fn the_longest_line_of_rows_jsonl() {
-    let folder = TempDir::new().unwrap();
+    let folder = folder();
     let made_up = MadeUp { dtype: ("float32", "f32"), scores: vec![0; 4], rows: 1, vocab: 1, masked: Vec::new() };
     made_up.write(folder.path());
     let line = made_up.rows_jsonl()[0].to_string();
@@ -142,7 +142,7 @@ fn blank(len: usize) -> String {
 #[test]
 fn the_largest_head_entry_ref_and_store_json() {
     const LIMIT: usize = 65_536;
-    let folder = TempDir::new().unwrap();
+    let folder = folder();
     let store = Store::create(&folder.path().join("store"), "ab".repeat(16)).unwrap();
     for (len, expected) in [(LIMIT, Rule::JsonNotCanonical), (LIMIT + 1, Rule::LimitExceeded)] {
         fs::write(store.root().join("log/head"), blank(len)).unwrap();
@@ -394,8 +394,8 @@ const SEALED: [(&str, [&str; 6], u64); 2] = [
 fn embedded_captures() {
     for (name, [capture, row_root, score_root, rows, run, scores], bytes) in SEALED {
         for codec in Codec::ALL {
-            let folder = TempDir::new().unwrap();
-            let (_, sealed) = support::sealed(&folder.path().join("store"), &embedded(name), codec);
+            let folder = folder();
+            let (_, sealed) = sealed(&folder.path().join("store"), &embedded(name), codec);
             let manifest = &sealed.document;
             assert_eq!(sealed.capture.to_string(), capture, "{name}");
             assert_eq!(manifest.capture.row_root.to_string(), row_root, "{name}");

@@ -21,7 +21,8 @@ use witnessmark::digest::hex;
 use witnessmark::manifest::Codec;
 use witnessmark::store::Store;
 
-use super::support::{self, MadeUp, embedded};
+use super::made_up::{MadeUp, folder, sealed};
+use super::support::embedded;
 
 /// A sealed capture: where its shards are, and what the directory says they must hold.
 struct Case {
@@ -62,8 +63,8 @@ fn widen(ending: &str, value: &[u8]) -> u32 {
 }
 
 fn case(dir: &Path, ending: &str, tag: u8, codec: Codec) -> Case {
-    let folder = TempDir::new().unwrap();
-    let (store, sealed) = support::sealed(&folder.path().join("store"), dir, codec);
+    let folder = folder();
+    let (store, sealed) = sealed(&folder.path().join("store"), dir, codec);
     let path = |id| store.root().join(Store::object_path(id));
     let [rows, scores] = [sealed.document.row_shards.len(), sealed.document.score_shards.len()];
     assert_eq!((rows, scores), (1, 1));
@@ -296,7 +297,7 @@ fn check_made_up(dtype: (&'static str, &'static str), tag: u8, vocab: u32, value
     let cells = (0..ROWS).flat_map(|row| (0..vocab).map(move |token| (row, token)));
     let scores = cells.flat_map(|(row, token)| value(row, token)).collect();
     let made_up = MadeUp { dtype, scores, rows: ROWS, vocab, masked: Vec::new() };
-    let folder = TempDir::new().unwrap();
+    let folder = folder();
     made_up.write(folder.path());
     // Lines out of order, and values of every type that rows can have.
     let size = if dtype.1 == "f32" { 4 } else { 2 };
@@ -364,7 +365,7 @@ fn odd_vocabularies_of_bf16() {
 
 #[test]
 fn masked_scores() {
-    let folder = TempDir::new().unwrap();
+    let folder = folder();
     let dir = folder.path().join("capture");
     let rows = [[f32::NEG_INFINITY, 0.1], [f32::NEG_INFINITY, 0.2]];
     let scores = rows.iter().flatten().flat_map(|score| score.to_le_bytes()).collect();

@@ -1,19 +1,15 @@
 //! What tests share: capture directories to start from, a store in a temporary folder, and the command.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::SystemTime;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tempfile::TempDir;
-use witnessmark::canon::json::Json;
 use witnessmark::catalog::{Catalog, Resolved};
-use witnessmark::digest::{Blake3, Sha256};
-use witnessmark::id::{CaptureId, Nanos, ObjectId};
-use witnessmark::manifest::Codec;
 use witnessmark::meter::Meter;
-use witnessmark::refusal::Refusal;
-use witnessmark::seal::{Batch, Outcome, Sealed};
 use witnessmark::store::Store;
 use witnessmark::verify::{Depth, Options, verify};
 
@@ -47,37 +43,55 @@ impl Bench {
         Self { folder: TempDir::new().unwrap() }
     }
 
+    /// In memory, where the machine has a place for that: for tests that write much and need no disk.
+    pub fn quick() -> Self {
+        let folder = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new());
+        Self { folder: folder.unwrap() }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     pub fn store(&self) -> PathBuf {
-        self.folder.path().join("store")
+        self.path("store")
+    }
+
+    /// `witnessmark` on this bench's store, not started yet.
+    pub fn command<A: AsRef<std::ffi::OsStr>>(&self, args: &[A]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_witnessmark"));
+        command.current_dir(self.folder.path()).env("WITNESSMARK_STORE", self.store()).args(args);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
     }
 
     /// Runs `witnessmark` on this bench's store.
     pub fn run<A: AsRef<std::ffi::OsStr>>(&self, args: &[A]) -> Run {
-        let output = Command::new(env!("CARGO_BIN_EXE_witnessmark"))
-            .current_dir(self.folder.path())
-            .env("WITNESSMARK_STORE", self.store())
-            .args(args)
-            .output()
-            .unwrap();
-        Run::new(output)
+        Run::new(self.command(args).output().unwrap())
+    }
+
+    /// Runs `witnessmark seal`.
+    pub fn try_seal(&self, dir: &Path) -> Run {
+        self.run(&["seal".as_ref(), dir.as_os_str()])
     }
 
     /// Seals a directory, which must succeed; gives the capture id.
     pub fn seal(&self, dir: &Path) -> String {
-        let run = self.run(&["seal".as_ref(), dir.as_os_str()]);
+        let run = self.try_seal(dir);
         assert_eq!(run.status, 0, "{}", run.stderr);
         run.stdout.trim().to_owned()
     }
 
     /// A copy of a capture directory that may be changed.
     pub fn copy(&self, from: &Path, name: &str) -> PathBuf {
-        let to = self.folder.path().join(name);
+        let to = self.path(name);
         copy_folder(from, &to);
         to
     }
 }
 
 /// What a command did.
+#[derive(Debug)]
 pub struct Run {
     pub status: i32,
     pub stdout: String,
@@ -85,7 +99,7 @@ pub struct Run {
 }
 
 impl Run {
-    fn new(output: Output) -> Self {
+    pub fn new(output: Output) -> Self {
         Self {
             status: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8(output.stdout).unwrap(),
@@ -101,6 +115,11 @@ impl Run {
         rules.sort();
         rules.dedup();
         rules
+    }
+
+    /// stdout as JSON lines.
+    pub fn json(&self) -> Vec<Value> {
+        self.stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
     }
 }
 
@@ -128,80 +147,51 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// A capture that is made up: one request that was never forced, one row a position.
-pub struct MadeUp {
-    /// dtype of run.json, and the ending of the scores file
-    pub dtype: (&'static str, &'static str),
-    /// The scores file, row after row
-    pub scores: Vec<u8>,
-    pub rows: u32,
-    pub vocab: u32,
-    /// `scores.masked_token_ids`
-    pub masked: Vec<u32>,
+/// All files below a folder with their size and time of change; nothing where there is no folder.
+pub fn listing(folder: &Path) -> BTreeMap<PathBuf, (u64, SystemTime)> {
+    let paths = if folder.exists() { files(folder) } else { Vec::new() };
+    let describe = |path: PathBuf| {
+        let metadata = fs::metadata(&path).unwrap();
+        (path, (metadata.len(), metadata.modified().unwrap()))
+    };
+    paths.into_iter().map(describe).collect()
 }
 
-impl MadeUp {
-    /// run.json, with all that the capture needs and no more.
-    pub fn run_json(&self) -> Value {
-        json!({
-            "schema": "witnessmark.run/v1", "run_id": "made-up", "mode": "capture-only",
-            "scores": {"dtype": self.dtype.0, "rows": self.rows, "vocab_size": self.vocab, "masked_token_ids": self.masked},
-            "requests": [{"request_id": "r", "prompt_index": 0, "prompt_token_ids": [0],
-                          "output_token_ids": vec![0; self.rows as usize]}],
-        })
+/// Asserts that nothing below a folder was added, removed, or written to.
+pub fn assert_unchanged(folder: &Path, before: &BTreeMap<PathBuf, (u64, SystemTime)>) {
+    let after = listing(folder);
+    let changed: Vec<_> = after.iter().filter(|(path, state)| before.get(*path) != Some(state)).collect();
+    let gone: Vec<_> = before.keys().filter(|path| !after.contains_key(*path)).collect();
+    assert!(changed.is_empty() && gone.is_empty(), "new or changed: {changed:?}; gone: {gone:?}");
+}
+
+/// The objects of a store, sorted.
+pub fn objects(store: &Path) -> Vec<PathBuf> {
+    files(&store.join("objects"))
+}
+
+/// Rule ids as a set.
+pub fn set<'r>(rules: &[&'r str]) -> BTreeSet<&'r str> {
+    rules.iter().copied().collect()
+}
+
+/// Verifies all captures of a store in this process, with its log and refs: the ids of the rules that refuse. `Err` where
+/// nothing could be decided.
+pub fn refusals_of(store: &Path, depth: Depth) -> Result<BTreeSet<&'static str>, String> {
+    let store = Store::open(store).map_err(|error| error.to_string())?;
+    let catalog = Catalog::load(&store).map_err(|error| error.to_string())?;
+    let mut refusals = [catalog.log.refusals.clone(), catalog.refusals.clone()].concat();
+    let mut rules = BTreeSet::new();
+    if catalog.captures().is_empty() {
+        rules.insert("nothing-to-verify");
     }
-
-    /// The lines of rows.jsonl.
-    pub fn rows_jsonl(&self) -> Vec<Value> {
-        let row = |position: u32| {
-            let prefix: Vec<u8> = (0..=position).flat_map(|_| 0_u32.to_le_bytes()).collect();
-            json!({
-                "prompt_index": 0, "position": position, "request_id": "r", "token_id": 0,
-                "phase": if position == 0 { "prefill" } else { "decode" },
-                "prefix_sha256": Sha256::of(&prefix).to_string(),
-            })
-        };
-        (0..self.rows).map(row).collect()
+    for capture in catalog.captures() {
+        let resolved = Resolved { capture, manifests: catalog.manifests_of(capture) };
+        let options = Options { depth, model: None };
+        let outcome = verify(&catalog, &resolved, options, &Meter::default()).map_err(|error| error.to_string())?;
+        assert_eq!(outcome.verified.is_some(), outcome.findings.refusals.is_empty());
+        refusals.extend(outcome.findings.refusals);
     }
-
-    /// Writes the capture directory.
-    pub fn write(&self, dir: &Path) {
-        fs::create_dir_all(dir).unwrap();
-        fs::write(dir.join(format!("scores.{}", self.dtype.1)), &self.scores).unwrap();
-        let lines: String = self.rows_jsonl().iter().map(|row| format!("{row}\n")).collect();
-        fs::write(dir.join("rows.jsonl"), lines).unwrap();
-        fs::write(dir.join("run.json"), self.run_json().to_string()).unwrap();
-    }
-}
-
-/// Seals a directory in-process into a new store at `root`.
-pub fn sealed(root: &Path, dir: &Path, codec: Codec) -> (Store, Sealed) {
-    let store = Store::create(root, "0123456789abcdef".repeat(2)).unwrap();
-    let meter = Meter::default();
-    let mut batch = Batch::new(&store, codec, None, &meter).unwrap();
-    batch.add(dir, None).unwrap();
-    let outcome = batch.commit(Nanos(1_796_035_146_852_887_425)).unwrap().pop().unwrap();
-    let Outcome::Sealed(sealed) = outcome else { panic!("{outcome:?}") };
-    (store, *sealed)
-}
-
-/// The bytes of an object.
-pub fn object(store: &Store, id: &ObjectId) -> Vec<u8> {
-    fs::read(store.root().join(Store::object_path(id))).unwrap()
-}
-
-/// What is refused when `manifest` is verified as a manifest of the capture whose document it holds.
-pub fn refused_as_manifest(store: &Store, manifest: &[u8], depth: Depth) -> Vec<Refusal> {
-    let id = ObjectId(Blake3::of(manifest));
-    let path = store.root().join(Store::object_path(&id));
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, manifest).unwrap();
-    let document = Json::parse(manifest).ok().and_then(|json| json.get("capture")?.to_canonical().ok());
-    let capture = CaptureId(Sha256::of(document.unwrap_or_default().as_bytes()));
-    let catalog = Catalog::load(store).unwrap();
-    let resolved = Resolved { capture, manifests: vec![id] };
-    verify(&catalog, &resolved, Options { depth, model: None, spec: None }, &Meter::default())
-        .unwrap()
-        .findings
-        .refusals
+    rules.extend(refusals.iter().map(|refusal| refusal.rule.id()));
+    Ok(rules)
 }

@@ -24,7 +24,8 @@ use witnessmark::shard::{ShardFault, rows as rows_shard};
 use witnessmark::store::{Store, ref_file_name};
 use witnessmark::verify::Depth;
 
-use super::support::{self, MadeUp, refused_as_manifest};
+use super::made_up::{MadeUp, folder, object, refused_as_manifest, sealed};
+use super::support;
 
 fn read(name: &str) -> Vec<u8> {
     fs::read(support::root().join("corpora/vectors").join(name)).unwrap()
@@ -257,11 +258,11 @@ fn refused_attachments(folder: &TempDir, paths: &[&Value]) -> Vec<Rule> {
 
 #[test]
 fn attachment_paths() {
-    let folder = TempDir::new().unwrap();
+    let folder = folder();
     let made_up = MadeUp { dtype: ("float32", "f32"), scores: vec![0; 4], rows: 1, vocab: 1, masked: Vec::new() };
     made_up.write(&folder.path().join("capture"));
-    let (store, sealed) = support::sealed(&folder.path().join("store"), &folder.path().join("capture"), Codec::None);
-    fs::write(folder.path().join("manifest"), support::object(&store, &sealed.manifest)).unwrap();
+    let (store, sealed) = sealed(&folder.path().join("store"), &folder.path().join("capture"), Codec::None);
+    fs::write(folder.path().join("manifest"), object(&store, &sealed.manifest)).unwrap();
 
     let vectors = vectors("capture-document.json");
     for vector in list(&vectors, "documents") {
@@ -286,7 +287,7 @@ fn logs() {
         assert_eq!(entry.act, Act::Seal);
         assert_eq!(document::encode(&entry).unwrap(), line.as_bytes());
     }
-    let folder = TempDir::new().unwrap();
+    let folder = folder();
     let store = Store::create(&folder.path().join("store"), text(&vectors, "origin").to_owned()).unwrap();
     let load = |entries: &str, head: &Value| {
         fs::write(store.root().join("log/entries"), entries).unwrap();
