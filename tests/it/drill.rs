@@ -5,87 +5,31 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use witnessmark::canon::scores::Dtype;
 use witnessmark::digest::{Blake3, Sha256};
 use witnessmark::drill::{Drill, Verdict, known};
 use witnessmark::report;
 
 use super::support::{Bench, embedded, files, shared_captures};
+use super::synth::Synth;
 
-/// How many scores a row of [`made_up`] has.
-const VOCAB: u32 = 24;
-const REQUESTS: u32 = 3;
-const TOKENS: u32 = 5;
-
-/// The made-up scores of a row, and the tokens with the highest and the second-highest.
-fn scores(row: u32) -> (Vec<u8>, u32, u32) {
-    let (best, second) = (3 + (row * 5) % (VOCAB - 4), 3 + (row * 5 + 1) % (VOCAB - 4));
-    let score = |token: u32| match token {
-        _ if token == best => 40.1,
-        _ if token == second => 30.1,
-        _ => f32::from(u16::try_from((row * 7 + token * 13) % 97).unwrap()) * 0.1,
-    };
-    ((0..VOCAB).flat_map(|token| score(token).to_le_bytes()).collect(), best, second)
-}
-
-/// Writes a made-up capture that has every witness there is: numbers, times, digests, chain, `x`, attachments; as a replay, everything forced.
-pub fn made_up(dir: &Path, replay: bool) {
-    let nonce = "made-up-nonce";
-    let (mut rows, mut requests, mut all, mut sequence) = (Vec::new(), Vec::new(), Vec::new(), 0);
-    let mut chain = Sha256::of(nonce.as_bytes());
-    for prompt in 0..REQUESTS {
-        let prompt_tokens = [prompt, 1, 2];
-        let id = format!("r{prompt}");
-        let mut consumed = prompt_tokens.to_vec();
-        for position in 0..TOKENS {
-            let (bytes, token, runner_up) = scores(prompt * TOKENS + position);
-            let prefix: Vec<u8> = consumed.iter().flat_map(|token| token.to_le_bytes()).collect();
-            let prefix = Sha256::of(&prefix);
-            let digest = Sha256::of(&bytes);
-            chain = Sha256::of(&[&chain.0[..], &prefix.0, &token.to_le_bytes(), &digest.0].concat());
-            let query_len = if position == 0 { 3 } else { 1 };
-            let mut row = json!({
-                "request_id": id, "prompt_index": prompt, "position": position, "token_id": token, "sampled_token_id": token,
-                "phase": if position == 0 { "prefill" } else { "decode" }, "prefix_sha256": prefix.to_string(),
-                "argmax": token, "runner_up": runner_up, "captured_seq": sequence, "captured_at_ns": 1000 + sequence * 10,
-                "step": sequence, "batch_size": 1, "query_len": query_len, "kv_len": 3 + position,
-                "scores_sha256": digest.to_string(), "chain_sha256": chain.to_string(), "run_nonce": nonce,
-                "x": {"slot": position, "lane": "β"},
-            });
-            sequence += 1;
-            if replay {
-                row["forced_token_id"] = token.into();
-                row["forced_seq"] = sequence.into();
-                row["forced_at_ns"] = (1000 + sequence * 10 - 5).into();
-                sequence += 1;
-            }
-            rows.push(row);
-            consumed.push(token);
-            all.extend(bytes);
-        }
-        let output = &consumed[3..];
-        let mut request = json!({"request_id": id, "prompt_index": prompt, "prompt_token_ids": prompt_tokens,
-                                 "output_token_ids": output, "finish_reason": "length"});
-        if replay {
-            request["continuation"] = json!({"token_ids": output});
-        }
-        requests.push(request);
-    }
+/// Writes a made-up capture of this mode that has every witness there is: numbers, times, digests, chain, `x`, attachments, and scores that only f32 holds.
+pub fn witnessed(mode: &str, dir: &Path) {
+    let mut synth = Synth::new(mode);
+    synth.rows.iter_mut().enumerate().for_each(|(at, row)| row["x"] = json!({"slot": at, "lane": "β"}));
     let files = |name: &str| json!([{"path": name, "sha256": Sha256::of(name.as_bytes()).to_string()}]);
-    let run = json!({
-        "schema": "witnessmark.run/v1", "run_id": if replay { "made-up-replay" } else { "made-up" }, "run_nonce": nonce,
-        "mode": if replay { "self-replay" } else { "capture-only" }, "extraction": "adapter",
-        "engine": {"name": "none", "execution": "eager"},
-        "model": {"files": files("model"), "kv_dtype": "bfloat16"}, "tokenizer": {"files": files("tokenizer")},
-        "sampling": {"method": "greedy", "max_new_tokens": TOKENS}, "schedule": {"step": 8, "slots": 1},
-        "scores": {"dtype": "float32", "rows": rows.len(), "vocab_size": VOCAB, "f32_sha256_at_capture": Sha256::of(&all).to_string()},
-        "requests": requests,
-    });
+    synth.run["engine"] = json!({"name": "none", "execution": "eager"});
+    synth.run["model"] = json!({"files": files("model"), "kv_dtype": "bfloat16"});
+    synth.run["tokenizer"] = json!({"files": files("tokenizer")});
+    synth.dtype = Dtype::F32;
+    synth.scores[2][5] = 0.1;
+    synth.rewitness();
+    synth.digest_all();
+    synth.chain();
+    synth.write(dir);
     fs::create_dir_all(dir.join("attachments/logs")).unwrap();
     fs::write(dir.join("attachments/logs/engine.txt"), "started\n").unwrap();
     fs::write(dir.join("attachments/config.toml"), "").unwrap();
-    fs::write(dir.join("scores.f32"), all).unwrap();
-    fs::write(dir.join("rows.jsonl"), rows.iter().map(|row| format!("{row}\n")).collect::<String>()).unwrap();
-    fs::write(dir.join("run.json"), run.to_string()).unwrap();
 }
 
 /// The trials of a drill by name, and its summary; the drill must pass.
@@ -137,7 +81,7 @@ fn the_embedded_captures_pass_and_are_left_alone() {
 fn on_a_replay_with_every_witness_every_corruption_applies() {
     let bench = Bench::new();
     let dir = bench.folder.path().join("replay");
-    made_up(&dir, true);
+    witnessed("self-replay", &dir);
     let id = bench.seal(&dir);
     for seed in ["0", "1", "2"] {
         let (trials, summary) = held(&bench, &id, &["--seed", seed]);
@@ -145,7 +89,7 @@ fn on_a_replay_with_every_witness_every_corruption_applies() {
         assert_eq!(summary["survived"], 0);
     }
     let dir = bench.folder.path().join("capture-only");
-    made_up(&dir, false);
+    witnessed("capture-only", &dir);
     let (trials, _) = held(&bench, &bench.seal(&dir), &[]);
     assert_eq!(trials["token-not-argmax"]["found"], json!(["token-not-argmax"]));
 }

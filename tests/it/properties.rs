@@ -34,7 +34,7 @@ fn few(cases: u32) -> ProptestConfig {
 fn seal(root: &Path, dir: &Path, codec: Codec) -> Sealed {
     let store = forge::empty_store(root);
     let meter = Meter::default();
-    let mut batch = Batch::new(&store, codec, &meter).unwrap();
+    let mut batch = Batch::new(&store, codec, None, &meter).unwrap();
     batch.add(dir, None).unwrap();
     match batch.commit(Nanos(1)).unwrap().pop().unwrap() {
         Outcome::Sealed(sealed) => *sealed,
@@ -49,7 +49,7 @@ fn verdicts(root: &Path) -> String {
     let mut out = String::new();
     for capture in catalog.captures() {
         let resolved = catalog.resolve(&capture.to_string(), true).unwrap();
-        let options = Options { depth: Depth::Full, model: None };
+        let options = Options { depth: Depth::Full, model: None, spec: None };
         let outcome = verify(&catalog, &resolved, options, &Meter::default()).unwrap();
         out += &format!("{capture} {:?} {:?}\n", outcome.checked, outcome.findings);
     }

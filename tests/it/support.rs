@@ -187,7 +187,7 @@ pub fn refusals_of(store: &Path, depth: Depth) -> Result<BTreeSet<&'static str>,
     }
     for capture in catalog.captures() {
         let resolved = Resolved { capture, manifests: catalog.manifests_of(capture) };
-        let options = Options { depth, model: None };
+        let options = Options { depth, model: None, spec: None };
         let outcome = verify(&catalog, &resolved, options, &Meter::default()).map_err(|error| error.to_string())?;
         assert_eq!(outcome.verified.is_some(), outcome.findings.refusals.is_empty());
         refusals.extend(outcome.findings.refusals);

@@ -15,8 +15,9 @@ use witnessmark::refusal::{Findings, Rule};
 use witnessmark::rule::{Evidence, ScoreEvidence, judge, judge_without, judged};
 use witnessmark::verify::{Depth, Options, Verified, verify};
 
-use super::drill::made_up;
-use super::support::{Bench, sealed};
+use super::drill::witnessed;
+use super::made_up::sealed;
+use super::support::Bench;
 
 /// Asks `judge` about a capture directory, as `seal` does; none where the directory is refused before any rule about rows.
 fn judged_by(dir: &Path, judge: &dyn Fn(&Evidence<'_>) -> Findings) -> Option<Vec<Rule>> {
@@ -54,9 +55,9 @@ fn every_call_site_matters() {
     let bench = Bench::new();
     let folder = bench.folder.path();
     let mut unseen = judged();
-    for (name, replay) in [("replay", true), ("capture-only", false)] {
+    for name in ["self-replay", "capture-only"] {
         let dir = folder.join(name);
-        made_up(&dir, replay);
+        witnessed(name, &dir);
         let capture = verified(&folder.join(format!("{name}-store")), &dir);
         assert_eq!(judged_by(&dir, &|evidence| judge(evidence)), Some(Vec::new()));
         for known in known().into_iter().filter(|known| known.place == Place::Capture) {
