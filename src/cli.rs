@@ -14,7 +14,9 @@ use crate::meter::Meter;
 mod args;
 mod demo;
 mod diff;
+mod drill;
 mod explain;
+mod export;
 mod log;
 mod manual;
 mod out;
@@ -84,6 +86,24 @@ impl From<crate::verify::VerifyError> for CliError {
     }
 }
 
+impl From<crate::export::ExportError> for CliError {
+    fn from(error: crate::export::ExportError) -> Self {
+        match error {
+            crate::export::ExportError::Interrupted => Self::Interrupted,
+            error => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<crate::drill::DrillError> for CliError {
+    fn from(error: crate::drill::DrillError) -> Self {
+        match error {
+            crate::drill::DrillError::Interrupted => Self::Interrupted,
+            error => Self::Failed(error.to_string()),
+        }
+    }
+}
+
 impl From<crate::seal::SealError> for CliError {
     fn from(error: crate::seal::SealError) -> Self {
         match error {
@@ -142,6 +162,8 @@ fn run(context: &mut Context<'_>, command: Command) -> Result<Status, CliError> 
         Command::Seal(args) => seal::run(context, &args),
         Command::Verify(args) => verify::run(context, &args),
         Command::Diff(args) => diff::run(context, &args),
+        Command::Drill(args) => drill::run(context, &args),
+        Command::Export(args) => export::run(context, &args),
         Command::Show(args) => show::run(context, &args),
         Command::Log(args) => log::run(context, &args),
         Command::Explain(args) => explain::run(context, &args),

@@ -10,6 +10,8 @@ pub mod catalog;
 pub mod cli;
 pub mod diff;
 pub mod digest;
+pub mod drill;
+pub mod export;
 pub mod facts;
 pub mod fetch;
 pub mod id;

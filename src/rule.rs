@@ -239,6 +239,45 @@ impl<'a> Bench<'a> {
     }
 }
 
+/// A rule as [`judge`] asks it.
+struct Check {
+    rule: Rule,
+    /// Whether it is asked only where scores were read
+    needs_scores: bool,
+    ask: fn(&mut Bench<'_>),
+}
+
+const fn rows(rule: Rule, ask: fn(&mut Bench<'_>)) -> Check {
+    Check { rule, needs_scores: false, ask }
+}
+
+const fn scores(rule: Rule, ask: fn(&mut Bench<'_>)) -> Check {
+    Check { rule, needs_scores: true, ask }
+}
+
+/// What [`judge`] asks, in this order. `row_missing` also names replay-truncated.
+const CHECKS: [Check; 19] = [
+    rows(Rule::RunMixed, run_mixed::check),
+    rows(Rule::RequestMismatch, request_mismatch::check),
+    rows(Rule::RowDuplicated, row_duplicated::check),
+    rows(Rule::RowUnexpected, row_unexpected::check),
+    rows(Rule::RowMissing, row_missing::check),
+    rows(Rule::VocabMismatch, vocab_mismatch::check),
+    rows(Rule::OutputMismatch, output_mismatch::check),
+    rows(Rule::ContinuationMismatch, continuation_mismatch::check),
+    rows(Rule::PrefixMismatch, prefix_mismatch::check),
+    rows(Rule::PhaseMismatch, phase_mismatch::check),
+    rows(Rule::SequenceGap, sequence_gap::check),
+    rows(Rule::TimeOrder, time_order::check),
+    rows(Rule::CapturedAfterForcing, captured_after_forcing::check),
+    scores(Rule::ScoreNonfinite, score_nonfinite::check),
+    rows(Rule::RowDuplicatedContent, row_duplicated_content::check),
+    scores(Rule::RowSwapped, row_swapped::check),
+    scores(Rule::ScoreWitness, score_witness::check),
+    scores(Rule::ArgmaxWitness, argmax_witness::check),
+    scores(Rule::TokenNotArgmax, token_not_argmax::check),
+];
+
 /// A run and its rows while they are compared with a spec.
 struct SpecBench<'a> {
     run: &'a Run,
@@ -259,6 +298,24 @@ pub fn judge_spec(run: &Run, rows: &[Row], spec: &Spec) -> Findings {
 /// Asks every rule that a capture alone can answer.
 #[must_use]
 pub fn judge(evidence: &Evidence<'_>) -> Findings {
+    ask(evidence, &mut CHECKS.iter())
+}
+
+/// [`judge`] with one call site taken out, so that a test can see that it matters.
+#[doc(hidden)]
+#[must_use]
+pub fn judge_without(evidence: &Evidence<'_>, rule: Rule) -> Findings {
+    ask(evidence, &mut CHECKS.iter().filter(|check| check.rule != rule))
+}
+
+/// The rules that [`judge`] asks, one for each call site.
+#[doc(hidden)]
+#[must_use]
+pub fn judged() -> Vec<Rule> {
+    CHECKS.iter().map(|check| check.rule).collect()
+}
+
+fn ask(evidence: &Evidence<'_>, checks: &mut dyn Iterator<Item = &Check>) -> Findings {
     let requests: BTreeMap<RequestKey, &Request> = evidence.run.requests_by_key();
     let mut rows: BTreeMap<RequestKey, &[Row]> = BTreeMap::new();
     for chunk in evidence.rows.chunk_by(|a, b| a.request() == b.request()) {
@@ -276,28 +333,8 @@ pub fn judge(evidence: &Evidence<'_>) -> Findings {
         number_repeated: false,
         named: vec![false; evidence.rows.len()],
     };
-    run_mixed::check(&mut bench);
-    request_mismatch::check(&mut bench);
-    row_duplicated::check(&mut bench);
-    row_unexpected::check(&mut bench);
-    row_missing::check(&mut bench);
-    vocab_mismatch::check(&mut bench);
-    output_mismatch::check(&mut bench);
-    continuation_mismatch::check(&mut bench);
-    prefix_mismatch::check(&mut bench);
-    phase_mismatch::check(&mut bench);
-    sequence_gap::check(&mut bench);
-    time_order::check(&mut bench);
-    captured_after_forcing::check(&mut bench);
-    if evidence.scores.is_some() {
-        score_nonfinite::check(&mut bench);
-    }
-    row_duplicated_content::check(&mut bench);
-    if evidence.scores.is_some() {
-        row_swapped::check(&mut bench);
-        score_witness::check(&mut bench);
-        argmax_witness::check(&mut bench);
-        token_not_argmax::check(&mut bench);
+    for check in checks.filter(|check| evidence.scores.is_some() || !check.needs_scores) {
+        (check.ask)(&mut bench);
     }
     bench.findings
 }

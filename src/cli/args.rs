@@ -62,6 +62,15 @@ pub(super) enum Command {
     /// Compares bindings, shapes, requests, tokens and scores. What is incidental to a run (times, sequence numbers, ids, batch shapes) is one
     /// summary line and does not count, unless --strict.
     Diff(DiffArgs),
+    /// Corrupt a scratch copy of a capture in every known way; each must be refused, by its own rule
+    ///
+    /// The store is only read. Exit status 0: every corruption that applies to this evidence was refused by its own rule, or gave another capture
+    /// id where nothing else can tell. 1: one survived, or was refused by another rule.
+    Drill(DrillArgs),
+    /// Write a sealed capture as the capture directory that it could have been sealed from
+    ///
+    /// The capture is verified first. Sealed again, the directory has the same capture id.
+    Export(ExportArgs),
     /// Describe a capture: documents, shards, bindings, requests
     Show(ShowArgs),
     /// Look at the store's append-only log
@@ -154,6 +163,31 @@ pub(super) enum Part {
     Rows,
     /// Scores
     Scores,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct DrillArgs {
+    /// An id, a prefix or a run id
+    #[arg(required_unless_present = "list")]
+    pub(super) what: Option<String>,
+    /// List the corruptions and what each does
+    #[arg(long)]
+    pub(super) list: bool,
+    /// Only these corruptions
+    #[arg(long, value_name = "NAME")]
+    pub(super) only: Vec<String>,
+    /// Choose rows, scores and bytes by this number: the same number, the same corruptions
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) seed: u64,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ExportArgs {
+    /// An id, a prefix or a run id
+    pub(super) what: String,
+    /// The directory to make; there must be nothing there
+    #[arg(long, short, value_name = "DIR")]
+    pub(super) output: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]

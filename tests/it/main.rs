@@ -12,6 +12,8 @@
 mod bad_input;
 mod captures;
 mod cli;
+mod drill;
+mod export;
 mod forge;
 mod frozen;
 mod interop;
@@ -23,3 +25,4 @@ mod support;
 mod synth;
 mod tamper;
 mod vectors;
+mod wiring;
