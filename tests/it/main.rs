@@ -12,6 +12,7 @@
 mod bad_input;
 mod captures;
 mod cli;
+mod crash;
 mod drill;
 mod export;
 mod forge;
