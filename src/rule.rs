@@ -25,10 +25,12 @@ mod not_a_regular_file;
 mod nothing_to_verify;
 mod object_digest;
 mod object_missing;
+mod object_unlisted;
 mod output_mismatch;
 mod path_escape;
 mod phase_mismatch;
 mod prefix_mismatch;
+mod proof_invalid;
 mod replay_truncated;
 mod request_mismatch;
 mod root_mismatch;
@@ -46,6 +48,7 @@ mod scores_short;
 mod scores_trailing;
 mod sequence_gap;
 mod shard_noncanonical;
+mod signature_invalid;
 mod time_order;
 mod token_not_argmax;
 mod tokenizer_mismatch;
@@ -82,6 +85,9 @@ pub fn about(rule: Rule) -> &'static About {
         Rule::NothingToVerify => &nothing_to_verify::ABOUT,
         Rule::NameTaken => &name_taken::ABOUT,
         Rule::LogInconsistent => &log_inconsistent::ABOUT,
+        Rule::SignatureInvalid => &signature_invalid::ABOUT,
+        Rule::ProofInvalid => &proof_invalid::ABOUT,
+        Rule::ObjectUnlisted => &object_unlisted::ABOUT,
         Rule::ObjectMissing => &object_missing::ABOUT,
         Rule::ObjectDigest => &object_digest::ABOUT,
         Rule::JsonNotCanonical => &json_not_canonical::ABOUT,

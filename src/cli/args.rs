@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::digest::Sha256;
+use crate::id::CaptureId;
 use crate::manifest::Codec;
 
 /// Seals evidence of LLM inference runs so that people who do not trust each other can verify it.
@@ -64,8 +66,33 @@ pub(super) enum Command {
     Diff(DiffArgs),
     /// Describe a capture: documents, shards, bindings, requests
     Show(ShowArgs),
-    /// Look at the store's append-only log
+    /// Look at the store's append-only log, prove its growth, sign it
     Log(LogArgs),
+    /// Prove that a row belongs to a capture, for somebody who has no store
+    ///
+    /// Writes one JSON document: the capture document, the row record and the path between them, and with --scores the row's scores. Whoever
+    /// has it checks it offline with `witnessmark check-proof`. Of the scores only the one page of the row is read.
+    Prove(ProveArgs),
+    /// Check a proof offline, with nothing but the proof
+    ///
+    /// Takes the proof of a row (witnessmark prove) or of the log's growth (witnessmark log prove). Everything in it is recomputed. It shows that
+    /// the row belongs to the capture id it prints: compare that id with the one you were given, or pass it with --capture.
+    CheckProof(CheckProofArgs),
+    /// Put captures into one file, for an auditor who has no store
+    ///
+    /// The file holds the captures' log entries, proved up to the log's head, and exactly the objects that their manifests name. `witnessmark
+    /// verify FILE` verifies it as it is; `witnessmark unbundle FILE` puts it into a store.
+    Bundle(BundleArgs),
+    /// Put the captures of a bundle into the store
+    ///
+    /// Objects are hashed and entries proved on the way in; then `witnessmark verify ID` judges them. The entries stay those of the log they come
+    /// from: they are kept beside the store's own log, never in it. Prints one whole capture id a line on stdout.
+    Unbundle(UnbundleArgs),
+    /// Find what lies in the store and nothing names; delete it only with --delete
+    ///
+    /// Orphans are objects that no manifest lists (a seal was killed), leftovers are temporary files of such work. Nothing that is named, in use,
+    /// or younger than an hour is touched.
+    Gc(GcArgs),
     /// What a rule protects and what to do when it is broken; without a rule, all of them
     Explain(ExplainArgs),
 }
@@ -162,6 +189,97 @@ pub(super) struct LogArgs {
 pub(super) enum LogCommand {
     /// All entries, oldest first
     Show,
+    /// Prove that the log of NEW entries begins with the log of OLD entries
+    ///
+    /// Writes one JSON document for whoever kept the root of the older log: nothing was changed, dropped or reordered since.
+    Prove {
+        /// Number of entries then
+        old: u64,
+        /// Number of entries later [default: all]
+        new: Option<u64>,
+        /// Write the proof here instead of stdout
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Check a proof of the log's growth offline; the same as `witnessmark check-proof`
+    Check(CheckProofArgs),
+    /// Sign the log as it is: a C2SP checkpoint that others can keep, and witness
+    ///
+    /// Whoever keeps it can later show with `witnessmark verify --checkpoint FILE` that the log was not rolled back or rewritten.
+    Sign {
+        /// The signing key (witnessmark log keygen)
+        #[arg(long, value_name = "FILE")]
+        key: PathBuf,
+        /// Write the signed checkpoint here instead of stdout
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Make an Ed25519 key to sign the log with
+    ///
+    /// Writes the signing key to FILE, for its owner's eyes only, and the verifier key to FILE.pub; prints the verifier key.
+    Keygen {
+        /// Where to write the key
+        #[arg(long, short, value_name = "FILE")]
+        output: PathBuf,
+        /// Name of the key, without spaces and plus signs [default: the log's origin]
+        #[arg(long)]
+        name: Option<String>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ProveArgs {
+    /// An id, a prefix or a run id
+    pub(super) what: String,
+    /// PROMPT:POSITION or PROMPT:SAMPLE:POSITION, each from 0
+    pub(super) row: String,
+    /// Put the row's scores into the proof
+    #[arg(long)]
+    pub(super) scores: bool,
+    /// Write the proof here instead of stdout
+    #[arg(long, short, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct CheckProofArgs {
+    /// The proof
+    pub(super) file: PathBuf,
+    /// The row must belong to this capture
+    #[arg(long, value_name = "ID")]
+    pub(super) capture: Option<CaptureId>,
+    /// The older log must have this root
+    #[arg(long, value_name = "ROOT")]
+    pub(super) old_root: Option<Sha256>,
+    /// The newer log must have this root
+    #[arg(long, value_name = "ROOT")]
+    pub(super) new_root: Option<Sha256>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct BundleArgs {
+    /// Ids, prefixes or run ids
+    #[arg(required = true, value_name = "WHAT")]
+    pub(super) what: Vec<String>,
+    /// The file to write
+    #[arg(long, short, value_name = "FILE")]
+    pub(super) output: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct UnbundleArgs {
+    /// The bundle; - for stdin
+    pub(super) file: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct GcArgs {
+    /// Delete what was found
+    #[arg(long)]
+    pub(super) delete: bool,
+    /// Also what is younger than an hour: only when nobody seals
+    #[arg(long)]
+    pub(super) now: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -151,9 +151,9 @@ fn is_empty_folder(path: &Path) -> bool {
 }
 
 /// A store that was made for nothing goes away again.
-fn remove_if_unused(store: &Store) {
-    let used = crate::log::Log::load(store).is_ok_and(|log| log.entries.is_empty());
-    if used {
+pub(super) fn remove_if_unused(store: &Store) {
+    let catalog = crate::catalog::Catalog::load(store);
+    if catalog.is_ok_and(|catalog| catalog.captures().is_empty()) {
         // What cannot be removed is an empty store: harmless.
         drop(std::fs::remove_dir_all(store.root()));
     }

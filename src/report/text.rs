@@ -41,20 +41,20 @@ pub fn count(number: u64, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
 }
 
-struct Page(String);
+pub(super) struct Page(pub(super) String);
 
 impl Page {
-    fn line(&mut self, text: impl std::fmt::Display) {
+    pub(super) fn line(&mut self, text: impl std::fmt::Display) {
         // Writing to a String cannot fail.
         let _ignored = writeln!(self.0, "{text}");
     }
 
-    fn field(&mut self, label: &str, text: impl std::fmt::Display) {
+    pub(super) fn field(&mut self, label: &str, text: impl std::fmt::Display) {
         self.line(format_args!("  {label:<LABEL$} {text}"));
     }
 
     /// Words after a label, broken into lines of a readable width.
-    fn words(&mut self, label: &str, text: &str) {
+    pub(super) fn words(&mut self, label: &str, text: &str) {
         let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
         self.list(label, &words, "");
     }
