@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags};
@@ -437,9 +438,11 @@ pub fn hash_file(mut input: impl Read, progress: &dyn Fn(u64)) -> io::Result<(Ob
 /// # Errors
 /// When it cannot be written; then what was there before is still there.
 pub fn write_durably(target: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    let folder = target.parent().unwrap_or(Path::new("."));
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || -> io::Result<()> {
-        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+        // What was readable for others by the umask stays so: a temporary file would be its owner's alone.
+        let mode = fs::Permissions::from_mode(0o666);
+        let mut file = tempfile::Builder::new().prefix(".new-").permissions(mode).tempfile_in(folder)?;
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
         file.persist(target).map_err(|error| error.error)?;

@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use crate::digest::Sha256;
 use crate::id::CaptureId;
 use crate::manifest::Codec;
+use crate::verify::sample::WHOLE;
 
 /// Seals evidence of LLM inference runs so that people who do not trust each other can verify it.
 ///
@@ -58,6 +59,9 @@ pub(super) enum Command {
     /// the store; the others are sealed all the same. The same capture always gets the same id; sealed again, nothing is written.
     Seal(SealArgs),
     /// Derive everything again from the leaves up, and refuse by name
+    ///
+    /// WHAT is a capture of the store, or a bundle file, which needs no store. --sample draws a few rows and says how likely they were to show a
+    /// damage; --checkpoint demands that the log still begins with one that you kept. --receipt writes down what was found.
     Verify(VerifyArgs),
     /// What changed between two captures
     ///
@@ -130,10 +134,10 @@ impl From<CodecArg> for Codec {
     }
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(super) struct VerifyArgs {
-    /// Ids, prefixes or run ids
-    #[arg(value_name = "WHAT", required_unless_present = "all", conflicts_with = "all")]
+    /// Ids, prefixes, run ids, or bundle files
+    #[arg(value_name = "WHAT", required_unless_present_any = ["all", "checkpoint"], conflicts_with = "all")]
     pub(super) what: Vec<String>,
     /// Every capture of the store, and its log
     #[arg(long)]
@@ -147,6 +151,38 @@ pub(super) struct VerifyArgs {
     /// Compare the model and tokenizer files in this folder with their declared digests
     #[arg(long, value_name = "DIR")]
     pub(super) model: Option<PathBuf>,
+    /// Derive only this share of the rows' scores again, a random sample; documents and row records are all looked at
+    #[arg(long, value_name = "P%", value_parser = parse_share, conflicts_with = "quick")]
+    pub(super) sample: Option<u32>,
+    /// Draw the sample by this seed, to repeat it [default: a random one, which is printed]
+    #[arg(long, value_name = "N", requires = "sample")]
+    pub(super) seed: Option<u64>,
+    /// Demand that the log begins with the one of this signed checkpoint (witnessmark log sign)
+    #[arg(long, value_name = "FILE")]
+    pub(super) checkpoint: Option<PathBuf>,
+    /// Demand that this key signed the checkpoint: name+id+base64, or a file with it
+    #[arg(long, value_name = "KEY", requires = "checkpoint")]
+    pub(super) verifier_key: Option<String>,
+    /// Write a receipt of what was looked at and found (with one WHAT)
+    #[arg(long, value_name = "FILE", conflicts_with = "receipt_dir")]
+    pub(super) receipt: Option<PathBuf>,
+    /// Keep a receipt a capture in this folder, and skip captures that have one of a full pass: a long verify can be taken up again
+    #[arg(long, value_name = "DIR")]
+    pub(super) receipt_dir: Option<PathBuf>,
+    /// Skip nothing, whatever receipts there are
+    #[arg(long, requires = "receipt_dir")]
+    pub(super) fresh: bool,
+}
+
+/// A percentage with up to four decimals, in millionths.
+fn parse_share(text: &str) -> Result<u32, String> {
+    let number = text.strip_suffix('%').unwrap_or(text);
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    let digits = |text: &str| text.bytes().all(|c| c.is_ascii_digit());
+    let valid = (1..=3).contains(&whole.len()) && part.len() <= 4 && digits(whole) && digits(part);
+    let ppm = valid.then(|| format!("{whole}{part:0<4}").parse::<u32>().ok()).flatten();
+    let ppm = ppm.filter(|ppm| (1..=WHOLE).contains(ppm));
+    ppm.ok_or_else(|| "a percentage above 0 and up to 100, with at most four decimals, as in 5% or 0.25%".to_owned())
 }
 
 #[derive(Debug, clap::Args)]

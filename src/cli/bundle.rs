@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::args::{BundleArgs, UnbundleArgs};
@@ -37,7 +38,8 @@ pub(super) fn write(context: &mut Context<'_>, args: &BundleArgs) -> Result<Stat
     let shown = args.output.display().to_string();
     let failed = |error: io::Error| CliError::Failed(format!("cannot write {shown}: {error}"));
     let folder = args.output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder).map_err(failed)?;
+    let mode = std::fs::Permissions::from_mode(0o666);
+    let mut file = tempfile::Builder::new().prefix(".new-").permissions(mode).tempfile_in(folder).map_err(failed)?;
     let progress = Progress::start(context, "bundling");
     let written = bundle::write(&catalog, &places, &mut BufWriter::with_capacity(BUFFER, &mut file), &context.meter);
     drop(progress);

@@ -50,10 +50,7 @@ pub fn row(proof: &RowProof, claim: &RowClaim, expected: bool) -> String {
 pub fn log(proof: &LogProof, known: bool) -> String {
     let mut page = Page(String::new());
     let (old, new) = (proof.old_size, proof.new_size);
-    page.line(format_args!(
-        "PROVED: the log of {} begins with the log of {old}",
-        count(new, "entry").replace("entrys", "entries")
-    ));
+    page.line(format_args!("PROVED: the log of {new} entries begins with the log of {old}"));
     page.field("origin", &proof.origin);
     page.field("old root", proof.old_root);
     page.field("new root", proof.new_root);
@@ -139,13 +136,7 @@ pub fn garbage(garbage: &Garbage, deleted: bool) -> String {
     let orphans: u64 = garbage.orphans.iter().map(|orphan| orphan.bytes).sum();
     let left: u64 = garbage.leftovers.iter().map(|leftover| leftover.bytes).sum();
     page.field("orphans", format_args!("{} ({} bytes)", count(long(garbage.orphans.len()), "object"), orphans));
-    page.field(
-        "leftovers",
-        format_args!(
-            "{} ({left} bytes)",
-            count(long(garbage.leftovers.len()), "file or folder").replace("folders", "folders")
-        ),
-    );
+    page.field("leftovers", format_args!("{} ({left} bytes)", count(long(garbage.leftovers.len()), "leftover")));
     if garbage.spared > 0 {
         page.field("spared", format_args!("{} younger than an hour, or in use", garbage.spared));
     }

@@ -14,6 +14,7 @@ use crate::manifest::Manifest;
 use crate::refusal::{Findings, Note, NoteKind, Refusal, Rule};
 use crate::rule::{Applies, about};
 use crate::seal::Sealed;
+use crate::verify::sample::Sampled;
 use crate::verify::{Depth, Outcome};
 
 /// Refusals of one rule that are listed before the rest is counted.
@@ -206,8 +207,24 @@ fn verdict(outcome: &Outcome) -> String {
                 .to_owned()
         }
         Depth::Quick => "QUICK PASS: every byte hashed; a baseline has no scores to derive again".to_owned(),
+        Depth::Sample(_) => sample_verdict(outcome.sampled),
         Depth::Rows => "ROWS ONLY: no scores shard was opened".to_owned(),
     }
+}
+
+fn sample_verdict(sampled: Option<Sampled>) -> String {
+    let Some(sampled) = sampled else { return "SAMPLE PASS: a baseline has no scores to draw from".to_owned() };
+    let percent = |damaged| 100.0 * sampled.caught(damaged);
+    format!(
+        "SAMPLE PASS: {} of {} rows of scores derived again, drawn by seed {}; all documents and row records.\n\
+         One damaged row would have been caught with probability {:.2} %, at least one of ten with {:.2} %. The rest of the \n\
+         scores was neither hashed nor derived, f32_sha256_at_capture and chain_sha256 were not asked",
+        sampled.drawn,
+        sampled.rows,
+        sampled.sample.seed,
+        percent(1),
+        percent(10)
+    )
 }
 
 /// Faults of the store itself, not of one capture.
