@@ -126,6 +126,7 @@ pub fn bundle(bundle: &Bundle, file: &str) -> String {
     );
     let places: Vec<String> = header.entries.iter().map(|proved| proved.index.to_string()).collect();
     page.field("entries", format_args!("{}, proved up to that root", places.join(", ")));
+    page.field("order, time", "rest on the sealer, unless somebody kept or witnessed a checkpoint of that log");
     page.0
 }
 

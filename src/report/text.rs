@@ -217,8 +217,8 @@ fn sample_verdict(sampled: Option<Sampled>) -> String {
     let percent = |damaged| 100.0 * sampled.caught(damaged);
     format!(
         "SAMPLE PASS: {} of {} rows of scores derived again, drawn by seed {}; all documents and row records.\n\
-         One damaged row would have been caught with probability {:.2} %, at least one of ten with {:.2} %. The rest of the \n\
-         scores was neither hashed nor derived, f32_sha256_at_capture and chain_sha256 were not asked",
+         One damaged row would have been caught with probability {:.2} %, at least one of ten with {:.2} %.\n\
+         The other scores were neither hashed nor derived; f32_sha256_at_capture and chain_sha256 were not asked",
         sampled.drawn,
         sampled.rows,
         sampled.sample.seed,
