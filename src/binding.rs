@@ -53,7 +53,7 @@ pub const IDENTIFYING: [&str; 26] = [
 ];
 
 /// Keys that two runs of one configuration do not share. They are no bindings: `diff` counts them as incidental.
-const INCIDENTAL: [&str; 4] = ["requests", "run_id", "run_nonce", "scores.f32_sha256_at_capture"];
+const INCIDENTAL: [&str; 5] = ["cut_from", "requests", "run_id", "run_nonce", "scores.f32_sha256_at_capture"];
 
 /// How a run was driven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -294,7 +294,7 @@ pub fn check_path(path: &str) -> Result<(), &'static str> {
     if path.is_empty() || path.len() > MAX_NAME {
         return Err("an empty or overlong path");
     }
-    if path.chars().any(|c| c == '\\' || c == ':' || c < ' ' || c == '\u{7f}') {
+    if path.chars().any(|c| c == '\\' || c == ':' || c < ' ') {
         return Err("a backslash, colon or control character");
     }
     if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
@@ -400,10 +400,9 @@ impl Reader {
         self.choice(&json, ("", "role"), false, &[("oracle", ()), ("candidate", ())]);
         let extractions = [("adapter", true), ("engine", false), ("after-id-replay", false)];
         let adapter_extraction = self.choice(&json, ("", "extraction"), false, &extractions).unwrap_or(true);
-        if let Some(Json::String(rows)) = json.get("rows")
-            && rows != "rows.jsonl"
-        {
-            let rule = if check_path(rows).is_err() { Rule::PathEscape } else { Rule::SchemaInvalid };
+        let rows = self.name(&json, ("", "rows"), false);
+        if let Some(rows) = rows.filter(|rows| rows != "rows.jsonl") {
+            let rule = if check_path(&rows).is_err() { Rule::PathEscape } else { Rule::SchemaInvalid };
             self.fault(rule, "rows", "rows.jsonl", format!("{rows:?}"));
         }
 
@@ -483,8 +482,11 @@ impl Reader {
     }
 
     fn files(&mut self, of: &'static str, section: &Json, out: &mut Vec<DeclaredFile>) {
-        let Some(Json::Array(items)) = section.get("files") else { return };
-        for (n, item) in items.iter().enumerate() {
+        let files = self.want(section, (of, "files"), false, "an array of files", |value| match value {
+            Json::Array(items) => Some(items),
+            _ => None,
+        });
+        for (n, item) in files.into_iter().flatten().enumerate() {
             let place = format!("{of}.files[{n}]");
             let path = self.name(item, (&place, "path"), true);
             let sha256 = self.digest(item, (&place, "sha256"), true);

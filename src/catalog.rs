@@ -14,7 +14,8 @@ use crate::log::Log;
 use crate::manifest::{Act, BundleHeader, Entry, MAX_DOCUMENT, Manifest, REF_SCHEMA, Ref};
 use crate::proof::check_header;
 use crate::refusal::{Refusal, Rule, Subject};
-use crate::store::{Fault, Store, StoreError, ref_file_name};
+use crate::row::MAX_NAME;
+use crate::store::{Fault, NEW, Store, StoreError, ref_file_name};
 
 const RUNS: &str = "refs/runs";
 /// Headers of the bundles whose captures are in the store.
@@ -77,7 +78,7 @@ impl<'a> Catalog<'a> {
     /// When they cannot be read.
     pub fn load(store: &'a Store) -> Result<Self, StoreError> {
         let mut catalog = Self::of(store, Log::load(store)?, BTreeMap::new());
-        for file in store.list(RUNS)?.into_iter().filter(|file| !file.starts_with(".new-")) {
+        for file in store.list(RUNS)?.into_iter().filter(|file| !file.starts_with(NEW)) {
             match read_ref(store, &file) {
                 Ok(found) => {
                     catalog.names.insert(found.name, found.capture);
@@ -86,7 +87,7 @@ impl<'a> Catalog<'a> {
                 Err(Fault::Error(error)) => return Err(error),
             }
         }
-        for file in store.list(BUNDLES)?.into_iter().filter(|file| !file.starts_with(".new-")) {
+        for file in store.list(BUNDLES)?.into_iter().filter(|file| !file.starts_with(NEW)) {
             match read_header(store, &file) {
                 Ok(header) => catalog.import(&file, header),
                 Err(Fault::Refused(refusal)) => catalog.refusals.push(refusal),
@@ -271,7 +272,8 @@ fn read_ref(store: &Store, file: &str) -> Result<Ref, Fault> {
         Fault::Refused(Refusal::new(Rule::JsonNotCanonical, Subject::File(path.clone()), expected, found))
     };
     let found: Ref = document::decode(&bytes).map_err(|error| refuse("a canonical ref", error.to_string()))?;
-    if found.schema == REF_SCHEMA && ref_file_name(&found.name) == file {
+    let named = !found.name.is_empty() && found.name.len() <= MAX_NAME && ref_file_name(&found.name) == file;
+    if found.schema == REF_SCHEMA && named {
         Ok(found)
     } else {
         Err(refuse("a ref under its own file name", format!("a ref for {:?}", found.name)))

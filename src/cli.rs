@@ -15,15 +15,19 @@ mod args;
 mod bundle;
 mod demo;
 mod diff;
+mod drill;
 mod explain;
+mod export;
 mod gc;
 mod log;
+mod manual;
 mod out;
 mod progress;
 mod proof;
 mod seal;
 mod show;
 mod signals;
+mod spec;
 mod verify;
 
 use args::{Args, Command};
@@ -85,6 +89,24 @@ impl From<crate::verify::VerifyError> for CliError {
     }
 }
 
+impl From<crate::export::ExportError> for CliError {
+    fn from(error: crate::export::ExportError) -> Self {
+        match error {
+            crate::export::ExportError::Interrupted => Self::Interrupted,
+            error => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<crate::drill::DrillError> for CliError {
+    fn from(error: crate::drill::DrillError) -> Self {
+        match error {
+            crate::drill::DrillError::Interrupted => Self::Interrupted,
+            error => Self::Failed(error.to_string()),
+        }
+    }
+}
+
 impl From<crate::seal::SealError> for CliError {
     fn from(error: crate::seal::SealError) -> Self {
         match error {
@@ -117,7 +139,7 @@ impl Context<'_> {
     /// A document, to the byte, into a file or to stdout.
     fn document(&mut self, bytes: &[u8], file: Option<&std::path::Path>) -> Result<(), CliError> {
         let Some(path) = file else { return self.out.bytes(bytes) };
-        crate::store::write_durably(path, bytes).map_err(CliError::from)
+        crate::store::write_durably(path, bytes, true).map_err(CliError::from)
     }
 
     /// Prose, unless nobody wants it.
@@ -159,6 +181,8 @@ fn run(context: &mut Context<'_>, command: Command) -> Result<Status, CliError> 
         Command::Seal(args) => seal::run(context, &args),
         Command::Verify(args) => verify::run(context, &args),
         Command::Diff(args) => diff::run(context, &args),
+        Command::Drill(args) => drill::run(context, &args),
+        Command::Export(args) => export::run(context, &args),
         Command::Show(args) => show::run(context, &args),
         Command::Log(args) => log::run(context, &args),
         Command::Prove(args) => proof::prove(context, &args),
@@ -167,6 +191,8 @@ fn run(context: &mut Context<'_>, command: Command) -> Result<Status, CliError> 
         Command::Unbundle(args) => bundle::unbundle(context, &args),
         Command::Gc(args) => gc::run(context, &args),
         Command::Explain(args) => explain::run(context, &args),
+        Command::Completions(args) => manual::completions(context, &args),
+        Command::Man(args) => manual::man(&args),
     }
 }
 

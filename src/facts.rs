@@ -36,7 +36,6 @@ impl Facts {
     pub fn derive(scores: &Canonical, row: &Row, declared: &ScoresDeclaration, scratch: &mut Vec<u8>) -> Self {
         let at = |token: Option<TokenId>| token.and_then(|TokenId(id)| scores.get(id));
         let witnessed = row.scores_sha256.is_some() || row.chain_sha256.is_some();
-        let same_dtype = scores.dtype() == declared.dtype;
         let file_sha256 = if witnessed { scores.file_digest(declared.dtype, scratch) } else { None };
         Self {
             digest: scores.digest(),
@@ -46,7 +45,7 @@ impl Facts {
             at_token: at(Some(row.token_id)),
             at_sampled: at(row.sampled_token_id),
             file_sha256,
-            fits_declared_dtype: same_dtype || scores.write_as(declared.dtype, scratch),
+            fits_declared_dtype: scores.fits(declared.dtype),
         }
     }
 }

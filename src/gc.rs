@@ -16,7 +16,7 @@ use crate::catalog::{Catalog, read_manifest};
 use crate::id::ObjectId;
 use crate::log::LogLock;
 use crate::refusal::Refusal;
-use crate::store::{Fault, Store, StoreError, io_error};
+use crate::store::{Fault, NEW, Store, StoreError, io_error};
 
 /// What is not needed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -115,7 +115,7 @@ pub fn survey(catalog: &Catalog<'_>, before: SystemTime) -> Result<Result<Garbag
 fn left_behind(store: &Store) -> Result<Vec<String>, StoreError> {
     let mut paths: Vec<String> = store.list("tmp")?.into_iter().map(|name| format!("tmp/{name}")).collect();
     for folder in ["log", "refs"] {
-        let temporary = |path: &String| path.rsplit('/').next().is_some_and(|name| name.starts_with(".new-"));
+        let temporary = |path: &String| path.rsplit('/').next().is_some_and(|name| name.starts_with(NEW));
         paths.extend(store.walk(folder)?.into_iter().filter(temporary).map(|path| format!("{folder}/{path}")));
     }
     Ok(paths)

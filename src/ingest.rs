@@ -250,6 +250,12 @@ impl Ingest {
             return Ok(Vec::new());
         }
         let root = self.dir.join(ATTACHMENTS);
+        // As below it, no link is followed.
+        let kind = fs::symlink_metadata(&root).map_err(io_error("stat", &root))?.file_type();
+        if !kind.is_dir() {
+            self.refuse(Rule::NotARegularFile, ATTACHMENTS, "a folder", "a link or no folder");
+            return Ok(Vec::new());
+        }
         let mut paths = Vec::new();
         for entry in WalkDir::new(&root).follow_links(false) {
             let entry = entry.map_err(|error| {

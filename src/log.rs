@@ -17,7 +17,8 @@ use crate::merkle::{Size, Tree, consistency_path, inclusion_path, leaf_hash, roo
 use crate::note::{Checkpoint, MAX_NOTE, Note, NoteError, SigningKey, VerifierKey, origin_line};
 use crate::proof::{LOG_PROOF_SCHEMA, LogProof};
 use crate::refusal::{Refusal, Rule, Subject};
-use crate::store::{Fault, Store, StoreError, io_error};
+use crate::row::MAX_INT64;
+use crate::store::{Fault, NEW, Store, StoreError, io_error};
 
 const ENTRIES: &str = "log/entries";
 const HEAD: &str = "log/head";
@@ -27,7 +28,10 @@ const CHECKPOINT: &str = "log/checkpoint";
 const MAX_TILE: u64 = 8192;
 /// The largest log that is read, in bytes.
 const MAX_LOG: u64 = 16 << 30;
+/// The largest head, in bytes.
 const MAX_HEAD: u64 = 64 << 10;
+/// The largest entry, in bytes.
+const MAX_ENTRY: usize = 64 << 10;
 
 /// A log as the head shows it.
 #[derive(Clone, Default)]
@@ -81,18 +85,7 @@ impl Log {
         for (n, line) in covered.split_inclusive(|&byte| byte == b'\n').enumerate() {
             let line = line.strip_suffix(b"\n").unwrap_or(line);
             log.push(line);
-            match document::decode(line) {
-                Ok(entry) => log.keep_entry(entry, n),
-                Err(error) => {
-                    let expected = "a canonical entry";
-                    log.refusals.push(Refusal::new(
-                        Rule::JsonNotCanonical,
-                        line_subject(n),
-                        expected,
-                        error.to_string(),
-                    ));
-                }
-            }
+            log.keep_entry(line, n);
         }
         log.bytes = u64::try_from(covered.len()).unwrap_or(u64::MAX);
         if head.size != log.tree.size() {
@@ -101,7 +94,8 @@ impl Log {
             log.refuse(HEAD, &format!("root {}", head.root), log.tree.root().to_string());
         }
         if head.schema != HEAD_SCHEMA {
-            log.refuse(HEAD, HEAD_SCHEMA, head.schema);
+            let subject = Subject::File(HEAD.to_owned());
+            log.refusals.push(Refusal::new(Rule::SchemaInvalid, subject, format!("schema {HEAD_SCHEMA}"), head.schema));
         }
         if head.origin != store.origin() {
             log.refuse(HEAD, &format!("origin {}", store.origin()), head.origin);
@@ -120,15 +114,27 @@ impl Log {
         }
     }
 
-    fn keep_entry(&mut self, entry: Entry, line: usize) {
+    fn keep_entry(&mut self, line: &[u8], n: usize) {
+        let mut refuse = |rule, expected: &str, found: String| {
+            self.refusals.push(Refusal::new(rule, line_subject(n), expected, found));
+        };
+        if line.len() > MAX_ENTRY {
+            refuse(Rule::LimitExceeded, &format!("at most {MAX_ENTRY} bytes"), format!("{} bytes", line.len()));
+            return;
+        }
+        let entry: Entry = match document::decode(line) {
+            Ok(entry) => entry,
+            Err(error) => {
+                refuse(Rule::JsonNotCanonical, "a canonical entry", error.to_string());
+                return;
+            }
+        };
         if entry.schema != ENTRY_SCHEMA {
-            let found = entry.schema.clone();
-            self.refusals.push(Refusal::new(
-                Rule::SchemaInvalid,
-                line_subject(line),
-                format!("schema {ENTRY_SCHEMA}"),
-                found,
-            ));
+            refuse(Rule::SchemaInvalid, &format!("schema {ENTRY_SCHEMA}"), entry.schema.clone());
+        }
+        let at = entry.at.parse::<u64>().ok().filter(|&at| at <= MAX_INT64 && at.to_string() == entry.at);
+        if at.is_none() {
+            refuse(Rule::JsonNotCanonical, "at in decimal, from 0 to 2^63 − 1", format!("{:?}", entry.at));
         }
         self.entries.push(entry);
     }
@@ -289,7 +295,7 @@ impl Log {
         let levels = Levels::new(&self.leaves);
         let mut refusals = Vec::new();
         let mut ahead = Vec::new();
-        for name in store.walk(TILES)?.into_iter().filter(|name| !name.contains("/.new-")) {
+        for name in store.walk(TILES)?.into_iter().filter(|name| !name.contains(NEW)) {
             let path = format!("{TILES}/{name}");
             let found = match store.read_file(&path, MAX_TILE) {
                 Ok(found) => found,
@@ -357,7 +363,8 @@ impl Log {
     /// When the lock cannot be taken.
     pub fn lock(store: &Store) -> Result<LogLock, StoreError> {
         let path = store.root().join(LOCK);
-        let lock = File::create(&path).map_err(io_error("make", &path))?;
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+        let lock = lock.map_err(io_error("make", &path))?;
         lock.lock().map_err(io_error("lock", &path))?;
         Ok(LogLock(lock))
     }

@@ -73,6 +73,21 @@ rules! {
     TokenNotArgmax = "token-not-argmax",
     ModelMismatch = "model-mismatch",
     TokenizerMismatch = "tokenizer-mismatch",
+    BindingMissing = "binding-missing",
+    EngineUnbound = "engine-unbound",
+    EngineMismatch = "engine-mismatch",
+    ExecutionMismatch = "execution-mismatch",
+    DtypeMismatch = "dtype-mismatch",
+    KvDtypeMismatch = "kv-dtype-mismatch",
+    SamplingMismatch = "sampling-mismatch",
+    CorpusMismatch = "corpus-mismatch",
+    BindingMismatch = "binding-mismatch",
+    WitnessMissing = "witness-missing",
+    PrefixCacheActive = "prefix-cache-active",
+    SpeculationActive = "speculation-active",
+    ConcurrencyNotReached = "concurrency-not-reached",
+    RowRecomputed = "row-recomputed",
+    RecordOverWindow = "record-over-window",
 }
 
 impl fmt::Display for Rule {

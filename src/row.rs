@@ -263,11 +263,17 @@ impl Row {
                 return fault(format!("at most {MAX_INT32}"), n.to_string());
             }
             Value::Int64(n) if *n > MAX_INT64 => return fault(format!("at most {MAX_INT64}"), n.to_string()),
-            Value::Text(text) => {
-                let limit = if name == "x" { MAX_X } else { MAX_NAME };
-                if text.len() > limit {
-                    return fault(format!("at most {limit} bytes"), format!("{} bytes", text.len()));
+            Value::Text(text) if name == "x" => {
+                if text.len() > MAX_X {
+                    return fault(format!("at most {MAX_X} bytes"), format!("{} bytes", text.len()));
                 }
+                let json = Json::parse(text.as_bytes());
+                if json.ok().and_then(|json| read_x(&json).ok()).as_deref() != Some(text) {
+                    return fault(format!("{X} in canonical form"), "something else".to_owned());
+                }
+            }
+            Value::Text(text) if text.is_empty() || text.len() > MAX_NAME => {
+                return fault(format!("1 to {MAX_NAME} bytes"), format!("{} bytes", text.len()));
             }
             _ => {}
         }
@@ -386,7 +392,10 @@ impl Row {
         let mut row = Row::default();
         let mut number = None;
         let mut seen = [false; FIELDS.len()];
-        for (name, value) in members.iter().filter(|(_, value)| *value != Json::Null) {
+        for (name, value) in members {
+            if name == "row" && *value == Json::Null {
+                continue;
+            }
             if name == "row" {
                 match integer(value, MAX_INT64) {
                     Some(n) => number = Some(n),
@@ -400,6 +409,9 @@ impl Row {
                 faults.push(FieldFault { field: "row", expected, found: format!("{name:?}") });
                 continue;
             };
+            if *value == Json::Null {
+                continue;
+            }
             let result = read_value(field, value, interner).and_then(|value| row.set(index, value));
             match result {
                 Ok(()) => seen[index] = true,
@@ -468,14 +480,21 @@ fn read_value(field: &Field, json: &Json, interner: &mut Interner) -> Result<Val
     }
 }
 
+const X: &str = "an object of strings and integers within ±(2^53 − 1)";
+
 /// `x`: an object of strings and integers, in canonical form.
 fn read_x(json: &Json) -> Result<String, FieldFault> {
-    let expected = "an object of strings and integers within ±(2^53 − 1)";
-    let Json::Object(members) = json else { return Err(type_fault("x", expected, json)) };
+    let Json::Object(members) = json else { return Err(type_fault("x", X, json)) };
     if let Some((_, bad)) = members.iter().find(|(_, value)| !matches!(value, Json::String(_) | Json::Number(_))) {
-        return Err(type_fault("x", expected, bad));
+        return Err(type_fault("x", X, bad));
     }
-    json.to_canonical().map_err(|_| type_fault("x", expected, json))
+    json.to_canonical().map_err(|_| type_fault("x", X, json))
+}
+
+/// Whether a text is an `x` in canonical form, as a rows shard must have it.
+#[must_use]
+pub fn is_canonical_x(text: &str) -> bool {
+    Json::parse(text.as_bytes()).is_ok_and(|json| read_x(&json).is_ok_and(|canonical| canonical == text))
 }
 
 #[cfg(test)]
@@ -489,6 +508,7 @@ mod tests {
                 Kind::Int32 => Value::Int32(7),
                 Kind::Int64 => Value::Int64(7),
                 Kind::Digest => Value::Digest([7; 32]),
+                Kind::Text if field.name == "x" => Value::Text(Arc::from(r#"{"a":1}"#)),
                 Kind::Text => Value::Text(Arc::from("decode")),
             };
             let mut row = Row::default();

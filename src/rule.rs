@@ -12,11 +12,21 @@ use crate::facts::Facts;
 use crate::id::{RequestKey, TokenId};
 use crate::refusal::{Findings, Rule, Subject};
 use crate::row::Row;
+use crate::spec::Spec;
 
 mod argmax_witness;
+mod binding_mismatch;
+mod binding_missing;
 mod captured_after_forcing;
+mod concurrency_not_reached;
 mod continuation_mismatch;
+mod corpus_mismatch;
+mod dtype_mismatch;
+mod engine_mismatch;
+mod engine_unbound;
+mod execution_mismatch;
 mod json_not_canonical;
+mod kv_dtype_mismatch;
 mod limit_exceeded;
 mod log_inconsistent;
 mod model_mismatch;
@@ -29,18 +39,24 @@ mod object_unlisted;
 mod output_mismatch;
 mod path_escape;
 mod phase_mismatch;
+mod pins;
+mod prefix_cache_active;
 mod prefix_mismatch;
 mod proof_invalid;
+mod record_over_window;
 mod replay_truncated;
 mod request_mismatch;
+mod requirements;
 mod root_mismatch;
 mod row_duplicated;
 mod row_duplicated_content;
 mod row_missing;
+mod row_recomputed;
 mod row_swapped;
 mod row_unexpected;
 mod rows_misnumbered;
 mod run_mixed;
+mod sampling_mismatch;
 mod schema_invalid;
 mod score_nonfinite;
 mod score_witness;
@@ -49,12 +65,14 @@ mod scores_trailing;
 mod sequence_gap;
 mod shard_noncanonical;
 mod signature_invalid;
+mod speculation_active;
 mod time_order;
 mod token_not_argmax;
 mod tokenizer_mismatch;
 mod torn_capture;
 mod tree_size;
 mod vocab_mismatch;
+mod witness_missing;
 
 /// What a rule is for.
 #[derive(Debug, Clone, Copy)]
@@ -72,8 +90,10 @@ pub struct About {
 pub enum Applies {
     /// To all evidence
     Always,
-    /// When `verify --model DIR` shows the files
+    /// When `verify --model DIR` shows the files, or a spec pins them
     WithModel,
+    /// When a spec requires it
+    WithSpec,
 }
 
 /// What a rule is for.
@@ -122,6 +142,21 @@ pub fn about(rule: Rule) -> &'static About {
         Rule::TokenNotArgmax => &token_not_argmax::ABOUT,
         Rule::ModelMismatch => &model_mismatch::ABOUT,
         Rule::TokenizerMismatch => &tokenizer_mismatch::ABOUT,
+        Rule::BindingMissing => &binding_missing::ABOUT,
+        Rule::EngineUnbound => &engine_unbound::ABOUT,
+        Rule::EngineMismatch => &engine_mismatch::ABOUT,
+        Rule::ExecutionMismatch => &execution_mismatch::ABOUT,
+        Rule::DtypeMismatch => &dtype_mismatch::ABOUT,
+        Rule::KvDtypeMismatch => &kv_dtype_mismatch::ABOUT,
+        Rule::SamplingMismatch => &sampling_mismatch::ABOUT,
+        Rule::CorpusMismatch => &corpus_mismatch::ABOUT,
+        Rule::BindingMismatch => &binding_mismatch::ABOUT,
+        Rule::WitnessMissing => &witness_missing::ABOUT,
+        Rule::PrefixCacheActive => &prefix_cache_active::ABOUT,
+        Rule::SpeculationActive => &speculation_active::ABOUT,
+        Rule::ConcurrencyNotReached => &concurrency_not_reached::ABOUT,
+        Rule::RowRecomputed => &row_recomputed::ABOUT,
+        Rule::RecordOverWindow => &record_over_window::ABOUT,
     }
 }
 
@@ -210,9 +245,83 @@ impl<'a> Bench<'a> {
     }
 }
 
+/// A rule as [`judge`] asks it.
+struct Check {
+    rule: Rule,
+    /// Whether it is asked only where scores were read
+    needs_scores: bool,
+    ask: fn(&mut Bench<'_>),
+}
+
+const fn rows(rule: Rule, ask: fn(&mut Bench<'_>)) -> Check {
+    Check { rule, needs_scores: false, ask }
+}
+
+const fn scores(rule: Rule, ask: fn(&mut Bench<'_>)) -> Check {
+    Check { rule, needs_scores: true, ask }
+}
+
+/// What [`judge`] asks, in this order. `row_missing` also names replay-truncated.
+const CHECKS: [Check; 19] = [
+    rows(Rule::RunMixed, run_mixed::check),
+    rows(Rule::RequestMismatch, request_mismatch::check),
+    rows(Rule::RowDuplicated, row_duplicated::check),
+    rows(Rule::RowUnexpected, row_unexpected::check),
+    rows(Rule::RowMissing, row_missing::check),
+    rows(Rule::VocabMismatch, vocab_mismatch::check),
+    rows(Rule::OutputMismatch, output_mismatch::check),
+    rows(Rule::ContinuationMismatch, continuation_mismatch::check),
+    rows(Rule::PrefixMismatch, prefix_mismatch::check),
+    rows(Rule::PhaseMismatch, phase_mismatch::check),
+    rows(Rule::SequenceGap, sequence_gap::check),
+    rows(Rule::TimeOrder, time_order::check),
+    rows(Rule::CapturedAfterForcing, captured_after_forcing::check),
+    scores(Rule::ScoreNonfinite, score_nonfinite::check),
+    rows(Rule::RowDuplicatedContent, row_duplicated_content::check),
+    scores(Rule::RowSwapped, row_swapped::check),
+    scores(Rule::ScoreWitness, score_witness::check),
+    scores(Rule::ArgmaxWitness, argmax_witness::check),
+    scores(Rule::TokenNotArgmax, token_not_argmax::check),
+];
+
+/// A run and its rows while they are compared with a spec.
+struct SpecBench<'a> {
+    run: &'a Run,
+    rows: &'a [Row],
+    spec: &'a Spec,
+    findings: Findings,
+}
+
+/// Asks what a spec requires of a single capture: its pins and its `[require]` table.
+#[must_use]
+pub fn judge_spec(run: &Run, rows: &[Row], spec: &Spec) -> Findings {
+    let mut bench = SpecBench { run, rows, spec, findings: Findings::default() };
+    pins::check(&mut bench);
+    requirements::check(&mut bench);
+    bench.findings
+}
+
 /// Asks every rule that a capture alone can answer.
 #[must_use]
 pub fn judge(evidence: &Evidence<'_>) -> Findings {
+    ask(evidence, &mut CHECKS.iter())
+}
+
+/// [`judge`] with one call site taken out, so that a test can see that it matters.
+#[doc(hidden)]
+#[must_use]
+pub fn judge_without(evidence: &Evidence<'_>, rule: Rule) -> Findings {
+    ask(evidence, &mut CHECKS.iter().filter(|check| check.rule != rule))
+}
+
+/// The rules that [`judge`] asks, one for each call site.
+#[doc(hidden)]
+#[must_use]
+pub fn judged() -> Vec<Rule> {
+    CHECKS.iter().map(|check| check.rule).collect()
+}
+
+fn ask(evidence: &Evidence<'_>, checks: &mut dyn Iterator<Item = &Check>) -> Findings {
     let requests: BTreeMap<RequestKey, &Request> = evidence.run.requests_by_key();
     let mut rows: BTreeMap<RequestKey, &[Row]> = BTreeMap::new();
     for chunk in evidence.rows.chunk_by(|a, b| a.request() == b.request()) {
@@ -230,28 +339,8 @@ pub fn judge(evidence: &Evidence<'_>) -> Findings {
         number_repeated: false,
         named: vec![false; evidence.rows.len()],
     };
-    run_mixed::check(&mut bench);
-    request_mismatch::check(&mut bench);
-    row_duplicated::check(&mut bench);
-    row_unexpected::check(&mut bench);
-    row_missing::check(&mut bench);
-    vocab_mismatch::check(&mut bench);
-    output_mismatch::check(&mut bench);
-    continuation_mismatch::check(&mut bench);
-    prefix_mismatch::check(&mut bench);
-    phase_mismatch::check(&mut bench);
-    sequence_gap::check(&mut bench);
-    time_order::check(&mut bench);
-    captured_after_forcing::check(&mut bench);
-    if evidence.scores.is_some() {
-        score_nonfinite::check(&mut bench);
-    }
-    row_duplicated_content::check(&mut bench);
-    if evidence.scores.is_some() {
-        row_swapped::check(&mut bench);
-        score_witness::check(&mut bench);
-        argmax_witness::check(&mut bench);
-        token_not_argmax::check(&mut bench);
+    for check in checks.filter(|check| evidence.scores.is_some() || !check.needs_scores) {
+        (check.ask)(&mut bench);
     }
     bench.findings
 }

@@ -32,6 +32,7 @@ use crate::rule::{self, Continuations, Evidence, ScoreEvidence};
 use crate::shard::page::Compressor;
 use crate::shard::rows as row_shard;
 use crate::shard::scores::{self as score_shard, ScoresWriter};
+use crate::spec::Spec;
 use crate::store::{Fault, Staging, Store, StoreError, io_error};
 
 /// What keeps a seal from being decided.
@@ -90,6 +91,7 @@ pub struct Batch<'a> {
     catalog: Catalog<'a>,
     staging: Staging<'a>,
     codec: Codec,
+    spec: Option<&'a Spec>,
     meter: &'a Meter,
     slots: Vec<Result<Prepared, Findings>>,
     taken: BTreeMap<String, CaptureId>,
@@ -103,7 +105,7 @@ impl<'a> Batch<'a> {
     ///
     /// # Errors
     /// When the store cannot be read or staged into.
-    pub fn new(store: &'a Store, codec: Codec, meter: &'a Meter) -> Result<Self, StoreError> {
+    pub fn new(store: &'a Store, codec: Codec, spec: Option<&'a Spec>, meter: &'a Meter) -> Result<Self, StoreError> {
         let catalog = Catalog::load(store)?;
         let staging = store.stage()?;
         Ok(Self {
@@ -111,6 +113,7 @@ impl<'a> Batch<'a> {
             catalog,
             staging,
             codec,
+            spec,
             meter,
             slots: Vec::new(),
             taken: BTreeMap::new(),
@@ -162,7 +165,8 @@ impl<'a> Batch<'a> {
         let own: Vec<_> = requests
             .map(|r| ((capture.run.run_id.clone(), r.request_id.clone()), r.output_token_ids.clone()))
             .collect();
-        let writer = CaptureWriter { staging: &mut self.staging, codec: self.codec, meter: self.meter };
+        let writer =
+            CaptureWriter { staging: &mut self.staging, codec: self.codec, spec: self.spec, meter: self.meter };
         let (manifest, findings) = match writer.write(capture, findings, &continuations)? {
             Ok(written) => written,
             Err(findings) => return Ok(Err(findings)),
@@ -256,6 +260,7 @@ fn still_there(store: &Store, ready: Prepared) -> Result<Prepared, Findings> {
 struct CaptureWriter<'w, 'a> {
     staging: &'w mut Staging<'a>,
     codec: Codec,
+    spec: Option<&'w Spec>,
     meter: &'w Meter,
 }
 
@@ -285,6 +290,9 @@ impl CaptureWriter<'_, '_> {
         }
         let scores = pass.as_ref().map(|pass| ScoreEvidence { facts: &pass.facts, f32_sha256: pass.f32_sha256 });
         findings.absorb(rule::judge(&Evidence { run: &capture.run, rows: &capture.rows, scores, continuations }));
+        if let Some(spec) = self.spec {
+            findings.absorb(rule::judge_spec(&capture.run, &capture.rows, spec));
+        }
         if !findings.refusals.is_empty() {
             return Ok(Err(findings));
         }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags};
@@ -19,11 +19,15 @@ use crate::canon::document;
 use crate::canon::json::JsonError;
 use crate::digest::{Blake3Stream, Sha256};
 use crate::id::ObjectId;
-use crate::manifest::{MAX_DOCUMENT, STORE_SCHEMA, StoreDocument};
+use crate::manifest::{STORE_SCHEMA, StoreDocument};
 use crate::refusal::{Refusal, Rule, Subject};
 
 const STORE_FILE: &str = "store.json";
+/// The largest store.json, in bytes.
+const MAX_STORE_FILE: u64 = 64 << 10;
 const FOLDERS: [&str; 5] = ["objects", "log", "refs", "refs/runs", "tmp"];
+/// How the names of documents begin that are being written.
+pub const NEW: &str = ".new-";
 const COPY_STEP: usize = 64 << 10;
 /// From this many new objects on, one sync of the file system is cheaper than one a file.
 const SYNC_ALL_FROM: usize = 16;
@@ -119,7 +123,7 @@ impl Store {
         let folder: OwnedFd = File::open(root).map_err(io_error("open the store", root))?.into();
         let store = Self { root: root.to_owned(), folder, origin: String::new(), packed: None };
         let bytes = match store.find(&[STORE_FILE])? {
-            Found::File(file, len) => store.read_all(file, len.min(MAX_DOCUMENT), STORE_FILE)?,
+            Found::File(file, len) => store.read_all(file, len.min(MAX_STORE_FILE), STORE_FILE)?,
             Found::Nothing | Found::NotRegular(_) => return Err(StoreError::NotAStore { path: root.to_owned() }),
         };
         let damaged = |source| StoreError::Damaged { path: root.to_owned(), source };
@@ -129,27 +133,32 @@ impl Store {
             return Err(StoreError::OtherVersion { path: root.to_owned(), found: schema });
         }
         let document: StoreDocument = document::decode(&bytes).map_err(damaged)?;
+        let digit = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
+        if document.origin.len() != 32 || !document.origin.bytes().all(digit) {
+            let what = "the origin is not 32 lower-case hexadecimal digits".to_owned();
+            return Err(damaged(JsonError { what, at: 0 }));
+        }
         Ok(Self { origin: document.origin, ..store })
     }
 
-    /// Makes a store at `root`, a folder that is not there or empty. `origin` is 32 random hexadecimal digits.
+    /// Makes a store at `root`, a folder that is not there, empty, or where a store was begun; of two who make it at once, both get
+    /// the one store. `origin` is 32 random hexadecimal digits.
     ///
     /// # Errors
-    /// When the folder cannot be made or has something in it.
+    /// When the folder cannot be made or has something else in it.
     pub fn create(root: &Path, origin: String) -> Result<Self, StoreError> {
         fs::create_dir_all(root).map_err(io_error("make", root))?;
-        let mut there = fs::read_dir(root).map_err(io_error("list", root))?;
-        if there.next().is_some() {
+        if !Self::may_begin(root) {
             return Err(StoreError::NotAStore { path: root.to_owned() });
         }
         for folder in FOLDERS {
             let path = root.join(folder);
-            fs::create_dir(&path).map_err(io_error("make", path))?;
+            fs::create_dir_all(&path).map_err(io_error("make", path))?;
         }
         let document = StoreDocument { origin, schema: STORE_SCHEMA.to_owned() };
         let bytes =
             document::encode(&document).map_err(|source| StoreError::Damaged { path: root.to_owned(), source })?;
-        write_durably(&root.join(STORE_FILE), &bytes)?;
+        write_durably(&root.join(STORE_FILE), &bytes, false)?;
         Self::open(root)
     }
 
@@ -160,6 +169,22 @@ impl Store {
     pub fn packed(file: &Path, origin: String, objects: BTreeMap<ObjectId, Span>) -> Result<Self, StoreError> {
         let folder: OwnedFd = File::open(file).map_err(io_error("open", file))?.into();
         Ok(Self { root: file.to_owned(), folder, origin, packed: Some(objects) })
+    }
+
+    /// Whether a store may be made at `root`: there is nothing, or a store was begun there and its maker was stopped, or is still at it.
+    #[must_use]
+    pub fn may_begin(root: &Path) -> bool {
+        let begun = |entry: walkdir::DirEntry| {
+            let below = entry.path().strip_prefix(root).unwrap_or(entry.path());
+            if entry.file_type().is_dir() {
+                entry.depth() == 0 || FOLDERS.iter().any(|folder| Path::new(folder) == below)
+            } else {
+                entry.depth() == 1 && entry.file_name().to_string_lossy().starts_with(NEW)
+            }
+        };
+        let only_begun = walkdir::WalkDir::new(root).into_iter().all(|entry| entry.is_ok_and(begun));
+        // Anything else comes after store.json, whose maker may just have finished.
+        only_begun || root.join(STORE_FILE).is_file()
     }
 
     /// Where it is.
@@ -392,7 +417,7 @@ impl Store {
         if let Some(folder) = target.parent() {
             fs::create_dir_all(folder).map_err(io_error("make", folder))?;
         }
-        write_durably(&target, bytes)
+        write_durably(&target, bytes, true)
     }
 
     /// A place to prepare objects in.
@@ -433,19 +458,25 @@ pub fn hash_file(mut input: impl Read, progress: &dyn Fn(u64)) -> io::Result<(Ob
     }
 }
 
-/// Temp file in the same folder, synced, renamed over `target`, folder synced.
+/// Temp file in the same folder, synced, renamed to `target`, folder synced. What is there already is replaced, or kept.
 ///
 /// # Errors
 /// When it cannot be written; then what was there before is still there.
-pub fn write_durably(target: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+pub fn write_durably(target: &Path, bytes: &[u8], replace: bool) -> Result<(), StoreError> {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || -> io::Result<()> {
-        // What was readable for others by the umask stays so: a temporary file would be its owner's alone.
-        let mode = fs::Permissions::from_mode(0o666);
-        let mut file = tempfile::Builder::new().prefix(".new-").permissions(mode).tempfile_in(folder)?;
+        // Whoever may read the store may read its documents: the process's umask decides, as for objects.
+        let permissions = fs::Permissions::from_mode(0o666);
+        let mut file = tempfile::Builder::new().prefix(NEW).permissions(permissions).tempfile_in(folder)?;
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
-        file.persist(target).map_err(|error| error.error)?;
+        if replace {
+            file.persist(target).map_err(|error| error.error)?;
+        } else if let Err(error) = file.persist_noclobber(target)
+            && error.error.kind() != io::ErrorKind::AlreadyExists
+        {
+            return Err(error.error);
+        }
         sync_folder(folder)
     };
     write().map_err(io_error("write", target))
@@ -474,7 +505,10 @@ pub struct Staging<'a> {
 
 /// How far a staging had come; see [`Staging::roll_back`].
 #[derive(Debug, Clone, Copy)]
-pub struct Mark(usize);
+pub struct Mark {
+    ready: usize,
+    count: u64,
+}
 
 impl Staging<'_> {
     /// A file to write an object into; hand it back with [`Staging::add`].
@@ -520,16 +554,21 @@ impl Staging<'_> {
     /// How far the staging is now.
     #[must_use]
     pub fn mark(&self) -> Mark {
-        Mark(self.ready.len())
+        Mark { ready: self.ready.len(), count: self.count }
     }
 
-    /// Forgets what was staged since `mark`, and frees its space.
+    /// Forgets what was staged since `mark`, finished or not, and frees its space.
     ///
     /// # Errors
     /// When a file cannot be removed.
     pub fn roll_back(&mut self, mark: Mark) -> Result<(), StoreError> {
-        for object in self.ready.drain(mark.0.min(self.ready.len())..) {
-            fs::remove_file(&object.path).map_err(io_error("remove", object.path))?;
+        self.ready.truncate(mark.ready);
+        for number in mark.count..self.count {
+            let path = self.folder.path().join(number.to_string());
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_error("remove", path)(error)),
+                _ => {}
+            }
         }
         Ok(())
     }

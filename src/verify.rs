@@ -32,6 +32,7 @@ use crate::shard::ShardFault;
 use crate::shard::page::Decompressor;
 use crate::shard::rows::{self as row_shard, MAX_SHARD_ROWS};
 use crate::shard::scores::{PageIndex, RawPage, ScoresReader, decode_page};
+use crate::spec::Spec;
 use crate::store::{Fault, Store, StoreError, io_error};
 
 pub mod receipt;
@@ -165,6 +166,8 @@ pub struct Options<'a> {
     pub depth: Depth,
     /// The folder of the model, where its files are to be compared with their declared digests
     pub model: Option<&'a Path>,
+    /// The spec whose requirements the capture must meet
+    pub spec: Option<&'a Spec>,
 }
 
 /// Verifies a capture by every manifest that `resolved` lists.
@@ -290,6 +293,9 @@ impl Pass<'_, '_> {
             let evidence =
                 Evidence { run, rows, scores: scores.is_some().then_some(evidence), continuations: &continuations };
             self.findings.absorb(rule::judge(&evidence));
+            if let Some(spec) = self.options.spec {
+                self.findings.absorb(rule::judge_spec(run, rows, spec));
+            }
             self.check_model(run)?;
             self.note_unseen(run);
         } else {
@@ -453,7 +459,12 @@ impl Pass<'_, '_> {
                     "rows in key order",
                     format!("after {}", a.key),
                 );
+                whole = false;
             }
+        }
+        // What follows, roots included, is about rows in key order.
+        if !whole {
+            return Ok(None);
         }
         if let Some(row) = rows.iter().find(|row| row.score_digest.is_some() != document.score_root.is_some()) {
             let expected = "a score digest on every row, or on none in a baseline";
@@ -776,7 +787,7 @@ impl<'p> SampleStream<'p> {
 
 /// Where a pass over the scores gets its pages.
 enum Pages<'p> {
-    All(PageStream<'p>),
+    All(Box<PageStream<'p>>),
     Drawn(SampleStream<'p>),
 }
 
@@ -810,7 +821,7 @@ impl ScoresPass {
         let store = pass.catalog.store();
         let shards = shards.iter();
         let mut pages = match sample {
-            None => Pages::All(PageStream {
+            None => Pages::All(Box::new(PageStream {
                 store,
                 shards,
                 vocab,
@@ -819,7 +830,7 @@ impl ScoresPass {
                 base: 0,
                 taken: 0,
                 ends: Vec::new(),
-            }),
+            })),
             Some(drawn) => Pages::Drawn(SampleStream {
                 store,
                 shards,

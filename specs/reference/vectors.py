@@ -1,7 +1,7 @@
 """The vectors of section 11, made by verify.py, and what they have to withstand. Run as verify.py --make-vectors."""
-import json, os, re, sys, tempfile
+import json, os, re, struct, sys, tempfile
 import numpy as np
-import verify as v
+import shards, verify as v
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 README = """Vectors of the witnessmark format, version 1 (specs/format-v1.md, section 11). `specs/reference/verify.py --make-vectors`
@@ -11,7 +11,8 @@ digits of its f32 bit pattern (1.0 is 3f800000).
 canonical-scores.json   rows of scores: the tag, the canonical scores, the score digest (section 4). Rows marked
                         `refused` have a canonical form, but are refused as score-nonfinite in a capture.
 row-records.json        rows as in rows.jsonl, with their score digest: record, leaf hash, entry of the score tree;
-                        below them both roots of all these rows in key order (sections 3.2 and 5)
+                        below them both roots of all these rows in key order (sections 3.2 and 5); `refuse`: lines of
+                        rows.jsonl that break section 3.1
 chain.json              the chain of section 3.3: a run nonce and links in the order of captured_seq
 trees.json              entries and their Merkle tree hash; a capture's trees and a log with entries are never empty
 canonical-json.json     `encode`: JSON texts and their canonical form; `documents`: texts that are documents;
@@ -29,6 +30,43 @@ log.json                log entries, head documents for each size, file names of
 
 def h(label): return v.sha256(label.encode()).hex()
 def floats(row): return np.array([int(x, 16) for x in row], "<u4").view("<f4")
+
+# ---- What only vectors need: writing, where verify.py reads -------------------------------------------------------
+
+def row_from_json(o):
+    """A row as the shard has it, from an object of rows.jsonl (and its score digest)."""
+    shapes = {"int32": v.INT32, "int64": v.INT64, "string": v.NAME, "digest": v.DIGEST}
+    shapes = {"row": v.INT64, **{name: shapes[kind] for name, kind in shards.COLUMNS},
+              "phase": {"prefill", "decode", "recomputed"}, "x": lambda x: v.FLAT(v.encode(x).decode("utf-8"))}
+    o = {"sample_index": 0, **{name: x for name, x in o.items() if x is not None}}
+    for name, x in o.items():
+        v.require(name in shapes and v.fits(x, shapes[name]), "schema-invalid", name)
+    v.require(o.keys() >= set(shards.REQUIRED), "schema-invalid", "a required field is not there")
+    convert = {"digest": bytes.fromhex, "int32": int, "int64": int, "string": str}
+    row = {name: convert[kind](o[name]) for name, kind in shards.COLUMNS if name in o and name != "x"}
+    return {**row, "x": v.encode(o["x"]).decode("utf-8")} if "x" in o else row
+
+def chain(run_nonce, links):
+    """3.3; links are (prefix_sha256, token_id, SHA-256 of the scores or 32 zero bytes), in the order of captured_seq."""
+    step = v.sha256((run_nonce or "").encode("utf-8"))
+    for prefix, token, scores in links:
+        step = v.sha256(step + prefix + struct.pack("<I", token) + scores)
+        yield step
+
+def raw_frame(plane):
+    """The zstd frame of raw blocks of section 8.2."""
+    blocks = [plane[i:i + 131072] for i in range(0, len(plane), 131072)]
+    heads = [len(b) << 3 | (n == len(blocks) - 1) for n, b in enumerate(blocks)]
+    return b"\x28\xb5\x2f\xfd\xa0" + struct.pack("<I", len(plane)) + b"".join(
+        struct.pack("<I", head)[:3] + block for head, block in zip(heads, blocks))
+
+def scores_shard(scores, codec):
+    """A file of [rows, vocab] scores that no compressor has a say in."""
+    form = {"none": lambda plane: plane, "zstd": raw_frame}[codec]
+    planes = [[row.view("u1").reshape(-1, 4)[:, k].tobytes() for k in range(4)] for row in scores]
+    return shards.scores_shard(scores.shape[1], codec, [b"".join(map(form, row)) for row in planes])
+
+# ---- The vectors --------------------------------------------------------------------------------------------------
 
 def canonical_scores():
     rows = {
@@ -79,7 +117,7 @@ def row_records():
                                                   "argmax": None, "x": None, "phase": "decode"}),
         ("a score digest", {**BASE, "position": 2, "phase": "recomputed", "score_digest": h("digest 2")}),
         ("all fields", ALL),
-        ("strings beyond ASCII", {**BASE, "prompt_index": 2, "request_id": "d\u00e9j\u00e0-e\u0301-\U0001f600-\u6587", "run_nonce": ""}),
+        ("strings beyond ASCII", {**BASE, "prompt_index": 2, "request_id": "d\u00e9j\u00e0-e\u0301-\U0001f600-\u6587", "run_nonce": "\u6587"}),
         ("x: keys whose order in UTF-16 and in UTF-8 differ, an empty key, escapes",
          {**BASE, "prompt_index": 3, "x": {"\ue000": 1, "\U0001f600": 2, "\uffff": 3, "": "", "\u0007": "\"\\/\n\u007f\u2028", "B": 4}}),
         ("x: the largest integers", {**BASE, "prompt_index": 4, "x": {"max": 2**53 - 1, "min": 1 - 2**53, "zero": 0}}),
@@ -87,7 +125,27 @@ def row_records():
         ("the largest numbers", {**BASE, "prompt_index": 2**31 - 1, "sample_index": 2**31 - 1, "position": 2**31 - 1, "phase": "decode",
                                  "token_id": 2**31 - 1, "captured_seq": 2**63 - 1, "captured_at_ns": 2**63 - 1, "kv_len": 2**31 - 1}),
     ]
-    out, parsed = [], [v.row_from_json(o) for _, o in rows]
+    base = json.dumps(BASE)
+    def other(old, new):
+        assert base.count(old) == 1
+        return base.replace(old, new)
+    refuse = [
+        ("a key that no schema knows", other('"token_id"', '"note": "", "token_id"')),
+        ("a score digest", other('"token_id"', '"score_digest": "%s", "token_id"' % h("digest"))),
+        ("no token_id", other(', "token_id": 7042', "")), ("token_id null", other("7042", "null")),
+        ("minus zero", other('"position": 0', '"position": -0')), ("a fraction", other('"position": 0', '"position": 0.0')),
+        ("an exponent", other("7042", "7042e0")), ("below zero", other("7042", "-1")), ("2^31", other("7042", "2147483648")),
+        ("2^63", other('"token_id"', '"step": 9223372036854775808, "token_id"')), ("an integer in a string", other("7042", '"7042"')),
+        ("a boolean for an integer", other("7042", "true")), ("an empty request_id", other('"r-0"', '""')),
+        ("a request_id of 1025 bytes", other("r-0", "r" * 1025)), ("an empty run_nonce", other('"token_id"', '"run_nonce": "", "token_id"')),
+        ("a phase that there is not", other('"prefill"', '"Prefill"')), ("a digest in upper case", other(h("prefix 0"), h("prefix 0").upper())),
+        ("a digest of 63 digits", other(h("prefix 0"), h("prefix 0")[1:])), ("a row number below zero", other('{', '{"row": -1, ')),
+        *((f"x: {what}", other('"token_id"', f'"x": {x}, "token_id"')) for what, x in (
+            ("null in it", '{"a": null}'), ("a boolean in it", '{"a": true}'), ("a float in it", '{"a": 1.5}'), ("minus zero in it", '{"a": -0}'),
+            ("2^53 in it", '{"a": 9007199254740992}'), ("an object in it", '{"a": {}}'), ("an array in it", '{"a": []}'), ("an array", "[]"),
+            ("a string", '"{}"'))),
+    ]
+    out, parsed = [], [row_from_json(o) for _, o in rows]
     for (name, o), row in zip(rows, parsed):
         entry = {"name": name, "row": o, "record": v.record(row).hex(), "leaf": v.mth([v.record(row)]).hex()}
         if "score_digest" in o:
@@ -95,14 +153,14 @@ def row_records():
         out.append(entry)
     scored = [v.score_entry(row) for row in parsed if "score_digest" in row]
     return {"rows": out, "row_root": v.mth([v.record(row) for row in parsed]).hex(),
-            "score_root_of_those_with_a_score_digest": v.mth(scored).hex()}
+            "score_root_of_those_with_a_score_digest": v.mth(scored).hex(), "refuse": [{"why": why, "text": t} for why, t in refuse]}
 
 def chains():
     out = []
     for nonce in "e63b2912138c81c9", None:
         links = [{"prefix_sha256": h(f"prefix {n}"), "token_id": 7 * n, "scores_sha256": h(f"scores {n}") if nonce else None} for n in range(3)]
         raw = [(bytes.fromhex(x["prefix_sha256"]), x["token_id"], bytes.fromhex(x["scores_sha256"] or "00" * 32)) for x in links]
-        for link, step in zip(links, v.chain(nonce, raw)):
+        for link, step in zip(links, chain(nonce, raw)):
             link["chain_sha256"] = step.hex()
         out.append({"run_nonce": nonce, "links": links})
     return out
@@ -113,10 +171,10 @@ def trees():
 
 def canonical_json():
     encode = ['{"b": 1, "a": [true, false, null, {}, []]}', '{"\\ue000":1,"\\ud83d\\ude00":2,"\\u00e9":3,"e\\u0301":4,"e":5}',
-              '{"A":1,"a":2,"10":3,"9":4}', '"\\u0000\\u0008\\u0009\\u000a\\u000b\\u000c\\u000d\\u001f\\u0020\\u0022\\u005c\\u002f\\u007f\\u2028\\ud83d\\ude00"',
+              '{"a":1,"B":2,"10":3,"9":4}', '"\\u0000\\u0008\\u0009\\u000a\\u000b\\u000c\\u000d\\u001f\\u0020\\u0022\\u005c\\u002f\\u007f\\u2028\\ud83d\\ude00"',
               '[9007199254740991,-9007199254740991,0,-1]', ' {\n "" : "" } ', '"\\/"', '{"a":{"c":1,"b":{"e":1,"d":2}}}']
-    documents = ['{}', '[]', 'null', '0', '{"A":1,"a":2}', '"\u00e9\u007f\u2028\U0001f600"', '[' * 64 + ']' * 64]
-    refuse = [("a key twice", '{"a":1,"a":1}'), ("a key twice once unescaped", '{"a":1,"\\u0061":1}'), ("a float", '{"a":1.0}'), ("an exponent", '1e3'),
+    documents = ['{}', '[]', 'null', '0', '{"B":1,"a":2}', '"\u00e9\u007f\u2028\U0001f600"', '[' * 64 + ']' * 64]
+    refuse = [("a key twice", '{"a":1,"a":1}'), ("a key twice once unescaped", '{"a":1,"\\u0061":1}'), ("keys equal without regard to case", '{"A":1,"a":2}'), ("a float", '{"a":1.0}'), ("an exponent", '1e3'),
               ("minus zero", '-0'), ("2^53", '9007199254740992'), ("minus 2^53", '-9007199254740992'), ("a larger integer", '9223372036854775807'),
               ("a leading zero", '01'), ("a plus sign", '+1'), ("an escape of a printable character", '"\\u0041"'), ("an escaped solidus", '"\\/"'),
               ("a line feed as \\u000a", '"\\u000a"'), ("upper-case hexadecimal", '"\\u001F"'), ("an escape of a character beyond ASCII", '"\\u00e9"'),
@@ -133,7 +191,7 @@ def canonical_json():
     accept = [' {"b" : 1.0e-5, "a" : -0 }\r\n', '"\\u0041\\/\\ud83d\\ude00"', '{"\u00e9":1,"\u00c9":2}', '[1e400,123456789012345678901234567890]',
               '{"a":null,"b":{"a":1}}', '[' * 64 + ']' * 64]
     hexed = [{"why": why, "hex": x} for why, x in broken]
-    return {"encode": [{"json": t, "canonical": v.encode(v.parse(t.encode(), False)).decode()} for t in encode],
+    return {"encode": [{"json": t, "canonical": v.encode(v.parse(t.encode())).decode()} for t in encode],
             "documents": documents, "refuse_as_document": [{"why": why, "text": t} for why, t in refuse] + hexed,
             "refuse_as_foreign": [{"why": why, "text": t} for why, t in fold] + hexed, "accept_as_foreign": accept}
 
@@ -154,19 +212,19 @@ def capture_documents():
         out.append({"name": name, "document": c, "canonical": data.decode(), "capture_id": v.sha256(data).hex()})
     return {"documents": out, "refuse_attachment_paths": refuse}
 
-def shards():
+def shard_files():
     bits = [["3f800000", "c0490000", "00000000", "80000000", "3dccc000"], ["3dcccccd", "00000001", "7f7fffff", "ff7fffff", "477ff000"],
             ["3f000000", "3e000000", "00010000", "477f0000", "c1200000"]]
     long = [[f"{0x3f800000 + 65536 * n + 8192 * (n % 3):08x}", f"{0xbf800000 - 65536 * n:08x}", "00000000"] for n in range(16)]
     rows = [{**BASE}, {**BASE, "position": 1, "phase": "decode", "token_id": 3, "step": 1, "captured_seq": 1, "request_id": "d\u00e9j\u00e0", "score_digest": h("a")},
             {**BASE, "position": 2, "phase": "decode", "token_id": 4, "step": 2, "captured_seq": 2, "x": {"k": "v"}, "score_digest": h("b")}, ALL]
-    files = {"scores-none.parquet": v.scores_shard(np.array([floats(r) for r in bits]), "none"),
-             "scores-zstd.parquet": v.scores_shard(np.array([floats(r) for r in long]), "zstd"),
-             "rows.parquet": v.rows_shard([v.row_from_json(o) for o in rows])}
+    files = {"scores-none.parquet": scores_shard(np.array([floats(r) for r in bits]), "none"),
+             "scores-zstd.parquet": scores_shard(np.array([floats(r) for r in long]), "zstd"),
+             "rows.parquet": shards.rows_shard([row_from_json(o) for o in rows])}
     inputs = {"scores-none.parquet": {"codec": "none", "vocab_size": 5, "scores": bits}, "rows.parquet": {"rows": rows},
               "scores-zstd.parquet": {"codec": "zstd", "vocab_size": 3, "scores": long}}
     index = [{"file": name, **inputs[name], "bytes": len(data), "blake3": v.object_id(data), "flips": list(range(len(data)))} for name, data in files.items()]
-    frames = [v.raw_frame(bytes(i % 251 for i in range(n))) for n in (1, 251, 131071, 131072, 131073, 262144, 300000)]
+    frames = [raw_frame(bytes(i % 251 for i in range(n))) for n in (1, 251, 131071, 131072, 131073, 262144, 300000)]
     return files, {"shards": index, "raw_frames": [{"plane_bytes": int.from_bytes(f[5:9], "little"), "frame_bytes": len(f), "blake3": v.object_id(f)} for f in frames]}
 
 def logs():
@@ -177,8 +235,8 @@ def logs():
         size = sum(len(x) + 1 for x in lines[:n])
         head = {"bytes": str(size), "origin": origin, "root": v.mth([x.encode() for x in lines[:n]]).hex(), "schema": "witnessmark.head/v1", "size": n}
         out.append({"head": head, "canonical": v.encode(head).decode()})
-    runs = ["oracle-c1-rep0", "A", "a", ".", "..", ".hidden", "a/b", "a b", "%41", "\u00e9", "e\u0301", "CON", "a:b\\c", "", "x" * 200, "x" * 201,
-            "A" * 66, "A" * 67, "sha256-" + h("x" * 201)]
+    runs = ["oracle-c1-rep0", "A", "a", ".", "..", ".hidden", "a/b", "a b", "%41", "\u00e9", "e\u0301", "CON", "a:b\\c", "x" * 200, "x" * 201,
+            "A" * 66, "A" * 67, "sha256-" + h("x" * 201), "sha256-", "sha256", "SHA256-x"]
     return {"origin": origin, "entries": lines, "heads": out, "unfinished_append": lines[0] + "\n" + lines[1] + "\n" + lines[2][:40],
             "unfinished_append_size": 2, "refs": [{"run_id": r, "file": v.ref_name(r)} for r in runs]}
 
@@ -189,7 +247,7 @@ def dumps(value):
 
 def make(folder):
     os.makedirs(folder, exist_ok=True)
-    files, index = shards()
+    files, index = shard_files()
     texts = {"canonical-scores.json": canonical_scores(), "row-records.json": row_records(), "chain.json": chains(), "trees.json": trees(),
              "canonical-json.json": canonical_json(), "capture-document.json": capture_documents(), "shards.json": index, "log.json": logs()}
     files = {**files, "README.md": README.encode(), **{name: dumps(x).encode() for name, x in texts.items()}}
@@ -216,11 +274,11 @@ def self_test():
     for s in json.loads(files["shards.json"])["shards"]:
         data = files[s["file"]]
         if "rows" in s:
-            def read(d): return v.read_rows(d, len(s["rows"]))
-            want = [{**{name: None for name, _, _ in v.COLUMNS}, **v.row_from_json(o)} for o in s["rows"]]
+            def read(d): return v.read_shard(shards.read_rows, d, len(s["rows"]))
+            want = [{**{name: None for name, _ in shards.COLUMNS}, **row_from_json(o)} for o in s["rows"]]
             assert read(data) == want, "rows.parquet reads differently"
         else:
-            def read(d): return v.read_scores(d, len(s["scores"]), s["vocab_size"], s["codec"])
+            def read(d): return v.read_shard(shards.read_scores, d, len(s["scores"]), s["vocab_size"], s["codec"])
             want = [floats(r).tobytes() for r in s["scores"]]
             assert [r.tobytes() for r in read(data)] == want, f"{s['file']} reads differently"
         for at in s["flips"]:
@@ -231,11 +289,14 @@ def self_test():
     texts = json.loads(files["canonical-json.json"])
     def raw(t): return bytes.fromhex(t["hex"]) if "hex" in t else t["text"].encode("utf-8")
     assert all(refused(v.document, raw(t)) for t in texts["refuse_as_document"]), "a document that should be refused"
-    assert all(refused(v.foreign, raw(t)) for t in texts["refuse_as_foreign"]), "JSON that should be refused"
+    assert all(refused(v.parse, raw(t)) for t in texts["refuse_as_foreign"]), "JSON that should be refused"
     for t in texts["accept_as_foreign"]:
-        v.foreign(t.encode())
+        v.parse(t.encode())
     for t in texts["documents"] + [t["canonical"] for t in texts["encode"]]:
         v.document(t.encode())
+    for t in json.loads(files["row-records.json"])["refuse"]:
+        o = v.parse(t["text"].encode())
+        assert "score_digest" in o or refused(row_from_json, o), f"a row that should be refused: {t['why']}"
     captures = json.loads(files["capture-document.json"])
     for c in captures["documents"]:
         v.check_capture(v.document(c["canonical"].encode(), v.CAPTURE))

@@ -219,13 +219,11 @@ impl Parser<'_> {
     }
 
     fn value(&mut self, depth: usize) -> Result<Json, JsonError> {
-        if depth > MAX_DEPTH {
-            return Err(self.error(format!("nested deeper than {MAX_DEPTH}")));
-        }
         let below = depth.saturating_add(1);
         self.space();
         match self.peek() {
             None => Err(self.error("the text ends where a value should stand")),
+            Some(b'{' | b'[') if below > MAX_DEPTH => Err(self.error(format!("nested deeper than {MAX_DEPTH}"))),
             Some(b'"') => self.string().map(Json::String),
             Some(b'{') => self.object(below),
             Some(b'[') => self.array(below),
@@ -393,6 +391,7 @@ mod tests {
     fn depth_is_bounded() {
         let deep = |n: usize| "[".repeat(n) + &"]".repeat(n);
         assert!(Json::parse(deep(MAX_DEPTH).as_bytes()).is_ok());
+        assert!(Json::parse(deep(MAX_DEPTH + 1).as_bytes()).is_err());
         assert!(Json::parse(deep(100_000).as_bytes()).is_err());
     }
 

@@ -297,6 +297,23 @@ impl Canonical {
         stream.digest()
     }
 
+    /// Whether `dtype` holds every value of the row exactly.
+    #[must_use]
+    pub fn fits(&self, dtype: Dtype) -> bool {
+        match dtype {
+            Dtype::F32 => true,
+            // Canonical bf16 was tried first: what is not bf16 now has a value that bf16 cannot hold.
+            Dtype::Bf16 => self.dtype == Dtype::Bf16,
+            Dtype::F16 => {
+                let mut fits = true;
+                if self.dtype != Dtype::F16 {
+                    self.for_each_bits(|bits| fits &= f32_bits_to_f16(bits).is_some());
+                }
+                fits
+            }
+        }
+    }
+
     /// The row as it stands in a file of `dtype`, into `out`: `[vocab]`, little-endian. False, with `out` empty, when `dtype`
     /// cannot hold it.
     pub fn write_as(&self, dtype: Dtype, out: &mut Vec<u8>) -> bool {
@@ -334,70 +351,96 @@ impl Canonical {
     pub fn scan(&self, masked: &[u32]) -> Scan {
         match self.dtype {
             Dtype::Bf16 => {
-                let keys = self.bytes.as_chunks::<2>().0.iter().map(|&half| key16(i16::from_le_bytes(half)));
-                self.scan_keys(keys, 0x7f80, |key| f32::from_bits(u32::from(unkey16(key)) << 16), masked)
+                let key = |half: &[u8; 2]| key16(i16::from_le_bytes(*half));
+                let value = |key: i16| f32::from_bits(u32::from(unkey16(key)) << 16);
+                scan_keys(self.bytes.as_chunks::<2>().0, key, 0x7f80, value, masked)
             }
             Dtype::F16 => {
-                let keys = self.bytes.as_chunks::<2>().0.iter().map(|&half| key16(i16::from_le_bytes(half)));
-                self.scan_keys(keys, 0x7c00, |key| f32::from_bits(f16_to_f32_bits(unkey16(key))), masked)
+                let key = |half: &[u8; 2]| key16(i16::from_le_bytes(*half));
+                let value = |key: i16| f32::from_bits(f16_to_f32_bits(unkey16(key)));
+                scan_keys(self.bytes.as_chunks::<2>().0, key, 0x7c00, value, masked)
             }
             Dtype::F32 => {
-                let keys = self.bytes.as_chunks::<4>().0.iter().map(|&word| {
-                    let bits = i32::from_le_bytes(word);
+                let key = |word: &[u8; 4]| {
+                    let bits = i32::from_le_bytes(*word);
                     let key = bits ^ ((bits >> 31) & i32::MAX);
                     key + i32::from(key == -1)
-                });
-                let unkey = |key: i32| f32::from_bits((key ^ ((key >> 31) & i32::MAX)).cast_unsigned());
-                self.scan_keys(keys, 0x7f80_0000, unkey, masked)
+                };
+                let value = |key: i32| f32::from_bits((key ^ ((key >> 31) & i32::MAX)).cast_unsigned());
+                scan_keys(self.bytes.as_chunks::<4>().0, key, 0x7f80_0000, value, masked)
             }
         }
     }
+}
 
-    /// Works on integers that are ordered as the values are (−0 as +0), with `infinity` the key of +Inf: a finite value's
-    /// key lies strictly between those of −Inf and +Inf, a NaN's outside.
-    fn scan_keys<K>(
-        &self,
-        keys: impl Iterator<Item = K> + Clone,
-        infinity: K,
-        value: impl Fn(K) -> f32,
-        masked: &[u32],
-    ) -> Scan
-    where
-        K: Copy + Ord + std::ops::Not<Output = K>,
-    {
-        let minus_infinity = !infinity;
-        let (mut max, mut min) = (minus_infinity, infinity);
-        for key in keys.clone() {
-            max = max.max(key);
-            min = min.min(key);
+/// Works on integers that are ordered as the values are (−0 as +0), with `infinity` the key of +Inf: a finite value's key lies strictly
+/// between those of −Inf and +Inf, a NaN's outside. One pass over all values; only blocks that hold the maximum are looked at again.
+fn scan_keys<T, K>(
+    values: &[T],
+    key: impl Fn(&T) -> K + Copy,
+    infinity: K,
+    value: impl Fn(K) -> f32,
+    masked: &[u32],
+) -> Scan
+where
+    K: Copy + Ord + std::ops::Not<Output = K>,
+{
+    const BLOCK: usize = 2048;
+    let minus_infinity = !infinity;
+    let (mut max, mut min) = (minus_infinity, infinity);
+    let mut below = minus_infinity;
+    let mut best_block = 0;
+    let mut best_blocks = Vec::new();
+    for (n, block) in values.chunks(BLOCK).enumerate() {
+        let (mut high, mut low) = (minus_infinity, infinity);
+        for item in block {
+            let key = key(item);
+            high = high.max(key);
+            low = low.min(key);
         }
-        let mut count = 0_u32;
-        let mut below = minus_infinity;
-        for key in keys.clone() {
-            count += u32::from(key == max);
-            below = below.max(if key == max { minus_infinity } else { key });
+        min = min.min(low);
+        if high > max || n == 0 {
+            below = below.max(max);
+            max = high;
+            best_block = n;
+            best_blocks.clear();
         }
-        let argmax = keys.clone().position(|key| key == max).unwrap_or(0);
-        let (mut nonfinite, mut first_nonfinite) = (0, None);
-        if max >= infinity || min <= minus_infinity || !masked.is_empty() {
-            let mut mask = masked.iter().copied().peekable();
-            for (token, key) in (0_u32..).zip(keys) {
-                let must_be_masked = mask.next_if_eq(&token).is_some();
-                let good = if must_be_masked { key == minus_infinity } else { minus_infinity < key && key < infinity };
-                if !good {
-                    nonfinite += 1;
-                    first_nonfinite = first_nonfinite.or(Some(token));
-                }
+        if high == max {
+            best_blocks.push(block);
+        } else {
+            below = below.max(high);
+        }
+    }
+    let mut count = 0_u32;
+    for item in best_blocks.iter().copied().flatten() {
+        let key = key(item);
+        if key == max {
+            count += 1;
+        } else {
+            below = below.max(key);
+        }
+    }
+    let first = best_blocks.first().and_then(|block| block.iter().position(|item| key(item) == max)).unwrap_or(0);
+    let (mut nonfinite, mut first_nonfinite) = (0, None);
+    if max >= infinity || min <= minus_infinity || !masked.is_empty() {
+        let mut mask = masked.iter().copied().peekable();
+        for (token, item) in (0_u32..).zip(values) {
+            let key = key(item);
+            let must_be_masked = mask.next_if_eq(&token).is_some();
+            let good = if must_be_masked { key == minus_infinity } else { minus_infinity < key && key < infinity };
+            if !good {
+                nonfinite += 1;
+                first_nonfinite = first_nonfinite.or(Some(token));
             }
         }
-        Scan {
-            argmax: u32::try_from(argmax).unwrap_or(u32::MAX),
-            max: value(max),
-            max_count: count,
-            second: value(if count > 1 { max } else { below }),
-            nonfinite,
-            first_nonfinite,
-        }
+    }
+    Scan {
+        argmax: u32::try_from(best_block * BLOCK + first).unwrap_or(u32::MAX),
+        max: value(max),
+        max_count: count,
+        second: value(if count > 1 { max } else { below }),
+        nonfinite,
+        first_nonfinite,
     }
 }
 
@@ -475,6 +518,12 @@ mod tests {
         }
         let zeros = from_f32(&[-0.0, 0.0, -1.0]).scan(&[]);
         assert_eq!((zeros.argmax, zeros.max_count), (0, 2));
+        let mut long: Vec<f32> = (0..10_000_u16).map(|n| f32::from(n % 100)).collect();
+        for (at, argmax, count, second) in [(9_999, 9_999, 1, 99.0), (3, 3, 2, 150.0)] {
+            long[at] = 150.0;
+            let scan = from_f32(&long).scan(&[]);
+            assert_eq!((scan.argmax, scan.max, scan.max_count, scan.second), (argmax, 150.0, count, second));
+        }
         let single = from_f32(&[-1.0, -7.0, -2.5]).scan(&[]);
         assert_eq!((single.argmax, single.max_count, single.second), (0, 1, -2.5));
     }

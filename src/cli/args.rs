@@ -68,6 +68,15 @@ pub(super) enum Command {
     /// Compares bindings, shapes, requests, tokens and scores. What is incidental to a run (times, sequence numbers, ids, batch shapes) is one
     /// summary line and does not count, unless --strict.
     Diff(DiffArgs),
+    /// Corrupt a scratch copy of a capture in every known way; each must be refused, by its own rule
+    ///
+    /// The store is only read. Exit status 0: every corruption that applies to this evidence was refused by its own rule, or gave another capture
+    /// id where nothing else can tell. 1: one survived, or was refused by another rule.
+    Drill(DrillArgs),
+    /// Write a sealed capture as the capture directory that it could have been sealed from
+    ///
+    /// The capture is verified first. Sealed again, the directory has the same capture id.
+    Export(ExportArgs),
     /// Describe a capture: documents, shards, bindings, requests
     Show(ShowArgs),
     /// Look at the store's append-only log, prove its growth, sign it
@@ -99,6 +108,10 @@ pub(super) enum Command {
     Gc(GcArgs),
     /// What a rule protects and what to do when it is broken; without a rule, all of them
     Explain(ExplainArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+    /// Write man pages into a folder
+    Man(ManArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -109,6 +122,9 @@ pub(super) struct SealArgs {
     /// How scores are compressed; ids do not depend on it
     #[arg(long, value_enum, default_value_t = CodecArg::Zstd)]
     pub(super) codec: CodecArg,
+    /// Demand what this spec requires of every capture, and refuse the others
+    #[arg(long, value_name = "FILE")]
+    pub(super) spec: Option<PathBuf>,
     /// Refer to the capture by this name instead of its run id (with one DIR)
     #[arg(long = "as", value_name = "NAME")]
     pub(super) name: Option<String>,
@@ -148,6 +164,9 @@ pub(super) struct VerifyArgs {
     /// Take whole ids only, no prefixes and no run ids
     #[arg(long)]
     pub(super) exact: bool,
+    /// Demand what this spec requires of every capture
+    #[arg(long, value_name = "FILE")]
+    pub(super) spec: Option<PathBuf>,
     /// Compare the model and tokenizer files in this folder with their declared digests
     #[arg(long, value_name = "DIR")]
     pub(super) model: Option<PathBuf>,
@@ -207,6 +226,31 @@ pub(super) enum Part {
     Rows,
     /// Scores
     Scores,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct DrillArgs {
+    /// An id, a prefix or a run id
+    #[arg(required_unless_present = "list")]
+    pub(super) what: Option<String>,
+    /// List the corruptions and what each does
+    #[arg(long)]
+    pub(super) list: bool,
+    /// Only these corruptions
+    #[arg(long, value_name = "NAME")]
+    pub(super) only: Vec<String>,
+    /// Choose rows, scores and bytes by this number: the same number, the same corruptions
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) seed: u64,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ExportArgs {
+    /// An id, a prefix or a run id
+    pub(super) what: String,
+    /// The directory to make; there must be nothing there
+    #[arg(long, short, value_name = "DIR")]
+    pub(super) output: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
@@ -316,6 +360,19 @@ pub(super) struct GcArgs {
     /// Also what is younger than an hour: only when nobody seals
     #[arg(long)]
     pub(super) now: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct CompletionsArgs {
+    /// Which shell
+    #[arg(value_enum)]
+    pub(super) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ManArgs {
+    /// The folder; it is made where it is missing
+    pub(super) dir: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]

@@ -13,7 +13,7 @@ use super::{CliError, Context, Status};
 use crate::bundle;
 use crate::catalog::Catalog;
 use crate::report::proof as text;
-use crate::store::{Fault, Store};
+use crate::store::{Fault, NEW, Store};
 
 const BUFFER: usize = 1 << 18;
 
@@ -39,7 +39,7 @@ pub(super) fn write(context: &mut Context<'_>, args: &BundleArgs) -> Result<Stat
     let failed = |error: io::Error| CliError::Failed(format!("cannot write {shown}: {error}"));
     let folder = args.output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mode = std::fs::Permissions::from_mode(0o666);
-    let mut file = tempfile::Builder::new().prefix(".new-").permissions(mode).tempfile_in(folder).map_err(failed)?;
+    let mut file = tempfile::Builder::new().prefix(NEW).permissions(mode).tempfile_in(folder).map_err(failed)?;
     let progress = Progress::start(context, "bundling");
     let written = bundle::write(&catalog, &places, &mut BufWriter::with_capacity(BUFFER, &mut file), &context.meter);
     drop(progress);

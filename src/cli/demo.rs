@@ -162,7 +162,7 @@ fn command(context: &mut Context<'_>, line: &str) -> Result<(), CliError> {
 
 fn seal_dirs(context: &mut Context<'_>, dirs: &[&str]) -> Result<Status, CliError> {
     let dirs = dirs.iter().map(PathBuf::from).collect();
-    seal::run(context, &SealArgs { dirs, codec: CodecArg::Zstd, name: None })
+    seal::run(context, &SealArgs { dirs, codec: CodecArg::Zstd, spec: None, name: None })
 }
 
 fn verify_one(context: &mut Context<'_>, name: &str) -> Result<Status, CliError> {

@@ -33,7 +33,7 @@ pub(super) fn run(context: &mut Context<'_>, args: &DiffArgs) -> Result<Status, 
     if let Some(refusal) = catalog.log.refusals.first() {
         return refused(context, "store: ", std::slice::from_ref(refusal));
     }
-    let options = Options { depth: Depth::Rows, model: None };
+    let options = Options { depth: Depth::Rows, model: None, spec: None };
     let mut sides: Vec<Verified> = Vec::new();
     for (resolved, name) in [(&a, &args.a), (&b, &args.b)] {
         let outcome = verify(&catalog, resolved, options, &Arc::clone(&context.meter))?;

@@ -7,12 +7,13 @@ use serde::Serialize;
 
 use super::args::SealArgs;
 use super::progress::Progress;
-use super::{CliError, Context, Status};
+use super::{CliError, Context, Status, spec};
 use crate::digest::hex;
 use crate::id::{CaptureId, Nanos, ObjectId};
 use crate::refusal::{Note, Refusal};
 use crate::report::text;
 use crate::seal::{Batch, Outcome, SealError};
+use crate::spec::Spec;
 use crate::store::{Store, StoreError};
 
 /// A batch is committed when it holds this much, so that an interrupted campaign keeps what is done.
@@ -48,21 +49,27 @@ pub(super) fn run(context: &mut Context<'_>, args: &SealArgs) -> Result<Status, 
     if args.name.as_ref().is_some_and(|name| name.is_empty() || name.len() > crate::row::MAX_NAME) {
         return Err(CliError::Usage("--as takes a name of 1 to 1024 bytes".to_owned()));
     }
+    let Some(spec) = spec::load(context, args.spec.as_deref())? else { return Ok(Status::Refused) };
     let (store, made) = open_or_create(&context.store)?;
-    let result = seal_all(context, args, &store);
+    let result = seal_all(context, args, spec.as_ref(), &store);
     if made {
         remove_if_unused(&store);
     }
     result
 }
 
-fn seal_all(context: &mut Context<'_>, args: &SealArgs, store: &Store) -> Result<Status, CliError> {
+fn seal_all(
+    context: &mut Context<'_>,
+    args: &SealArgs,
+    spec: Option<&Spec>,
+    store: &Store,
+) -> Result<Status, CliError> {
     let progress = Progress::start(context, "sealing");
     let mut status = Status::Good;
     let mut rest = args.dirs.as_slice();
     while !rest.is_empty() {
         let meter = std::sync::Arc::clone(&context.meter);
-        let mut batch = Batch::new(store, args.codec.into(), &meter)?;
+        let mut batch = Batch::new(store, args.codec.into(), spec, &meter)?;
         let mut dirs = Vec::new();
         while let Some((dir, after)) = rest.split_first() {
             if batch.staged_bytes() > BATCH_BYTES || dirs.len() >= BATCH_DIRS {
@@ -137,7 +144,7 @@ pub(super) fn open_or_create(path: &Path) -> Result<(Store, bool), CliError> {
             getrandom::fill(&mut origin).map_err(|error| CliError::Failed(error.to_string()))?;
             Ok((Store::create(path, hex(&origin))?, true))
         }
-        Err(StoreError::NotAStore { .. }) if is_empty_folder(path) => {
+        Err(StoreError::NotAStore { .. }) if Store::may_begin(path) => {
             let mut origin = [0; 16];
             getrandom::fill(&mut origin).map_err(|error| CliError::Failed(error.to_string()))?;
             Ok((Store::create(path, hex(&origin))?, true))
@@ -146,14 +153,13 @@ pub(super) fn open_or_create(path: &Path) -> Result<(Store, bool), CliError> {
     }
 }
 
-fn is_empty_folder(path: &Path) -> bool {
-    std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
-}
-
 /// A store that was made for nothing goes away again.
 pub(super) fn remove_if_unused(store: &Store) {
     let catalog = crate::catalog::Catalog::load(store);
-    if catalog.is_ok_and(|catalog| catalog.captures().is_empty()) {
+    let unused = catalog.is_ok_and(|catalog| catalog.captures().is_empty());
+    // Somebody else may be staging into it.
+    let idle = std::fs::read_dir(store.root().join("tmp")).is_ok_and(|mut entries| entries.next().is_none());
+    if unused && idle {
         // What cannot be removed is an empty store: harmless.
         drop(std::fs::remove_dir_all(store.root()));
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::args::VerifyArgs;
 use super::progress::Progress;
 use super::proof::read_limited;
-use super::{CliError, Context, Status};
+use super::{CliError, Context, Status, spec};
 use crate::bundle::Bundle;
 use crate::catalog::{Catalog, Resolved};
 use crate::digest::Sha256;
@@ -17,6 +17,7 @@ use crate::manifest::MAX_DOCUMENT;
 use crate::note::{MAX_NOTE, VerifierKey};
 use crate::refusal::{Findings, Note, Refusal};
 use crate::report::{proof as proof_text, text};
+use crate::spec::Spec;
 use crate::store::{Fault, Store, write_durably};
 use crate::verify::receipt::Receipt;
 use crate::verify::sample::{Sample, Sampled};
@@ -57,6 +58,7 @@ const NO_CHECKPOINT: &str =
     "no kept checkpoint was given (--checkpoint FILE): the order and the times of the log rest on the sealer\n";
 
 pub(super) fn run(context: &mut Context<'_>, args: &VerifyArgs) -> Result<Status, CliError> {
+    let Some(spec) = spec::load(context, args.spec.as_deref())? else { return Ok(Status::Refused) };
     if args.receipt.is_some() && (args.all || args.what.len() != 1) {
         return Err(CliError::Usage(
             "--receipt takes one WHAT; --receipt-dir DIR keeps a receipt a capture".to_owned(),
@@ -69,12 +71,12 @@ pub(super) fn run(context: &mut Context<'_>, args: &VerifyArgs) -> Result<Status
     if args.all || args.checkpoint.is_some() || !names.is_empty() {
         let store = Store::open(&context.store)?;
         let catalog = Catalog::load(&store)?;
-        let mut pass = Pass { args, depth, count: names.len() + files.len() };
+        let mut pass = Pass { args, spec: spec.as_ref(), depth, count: names.len() + files.len() };
         status = status.max(pass.store(context, &catalog, &names)?);
         captures += catalog.captures().len();
     }
     for file in files {
-        let mut pass = Pass { args, depth, count: args.what.len().max(2) };
+        let mut pass = Pass { args, spec: spec.as_ref(), depth, count: args.what.len().max(2) };
         status = status.max(pass.bundle(context, Path::new(file))?);
     }
     if args.all && args.checkpoint.is_none() && captures > 0 {
@@ -95,6 +97,7 @@ fn depth(args: &VerifyArgs) -> Result<Depth, CliError> {
 /// One verify of many subjects.
 struct Pass<'a> {
     args: &'a VerifyArgs,
+    spec: Option<&'a Spec>,
     depth: Depth,
     count: usize,
 }
@@ -168,7 +171,7 @@ impl Pass<'_> {
         catalog: &Catalog<'_>,
         subjects: &[Resolved],
     ) -> Result<Status, CliError> {
-        let options = Options { depth: self.depth, model: self.args.model.as_deref() };
+        let options = Options { depth: self.depth, model: self.args.model.as_deref(), spec: self.spec };
         let progress = Progress::start(context, "verifying");
         let meter = Arc::clone(&context.meter);
         let mut status = Status::Good;
@@ -181,7 +184,7 @@ impl Pass<'_> {
             let file = self.args.receipt.clone().or_else(|| self.receipt_file(resolved));
             if let Some(file) = file {
                 let bytes = Receipt::of(&outcome).encode().map_err(|error| CliError::Failed(error.to_string()))?;
-                write_durably(&file, &bytes)?;
+                write_durably(&file, &bytes, true)?;
             }
             status = status.max(report(context, &outcome, self.count)?);
         }
@@ -200,8 +203,9 @@ impl Pass<'_> {
             let failed = |error| CliError::Failed(format!("cannot make {}: {error}", folder.display()));
             std::fs::create_dir_all(folder).map_err(failed)?;
         }
-        // With --model, or where less than everything is asked, a receipt answers another question.
-        if self.args.fresh || self.args.model.is_some() || self.depth != Depth::Full || !file.exists() {
+        // With --model or --spec, or where less than everything is asked, a receipt answers another question.
+        let more = self.args.model.is_some() || self.spec.is_some();
+        if self.args.fresh || more || self.depth != Depth::Full || !file.exists() {
             return Ok(None);
         }
         let receipt = read_limited(&file, MAX_DOCUMENT)?.ok().and_then(|bytes| Receipt::parse(&bytes));
@@ -279,8 +283,7 @@ fn nothing(context: &mut Context<'_>) -> Result<Status, CliError> {
     let mut findings = Findings::default();
     let subject = crate::refusal::Subject::File("log".to_owned());
     findings.refuse(crate::refusal::Rule::NothingToVerify, subject, "sealed captures", "none");
-    context.out.print(&text::store_findings(&findings))?;
-    Ok(Status::Refused)
+    store_status(context, findings.refusals)
 }
 
 fn report(context: &mut Context<'_>, outcome: &Outcome, count: usize) -> Result<Status, CliError> {

@@ -243,7 +243,8 @@ pub fn explain(rule: Rule) -> String {
     page.words("what to do", about.remedy);
     let applies = match about.applies {
         Applies::Always => "always",
-        Applies::WithModel => "with verify --model DIR",
+        Applies::WithModel => "with verify --model DIR, or with a spec",
+        Applies::WithSpec => "with a spec: seal --spec, verify --spec",
     };
     page.field("asked", applies);
     page.0
@@ -254,8 +255,10 @@ pub fn explain(rule: Rule) -> String {
 pub fn rules() -> String {
     let mut page = Page(String::new());
     for rule in Rule::ALL {
-        let first = about(*rule).protects.split_inclusive(['.', ':']).next().unwrap_or_default();
-        page.line(format_args!("{rule:<24} {}", first.trim_end_matches([':', '.'])));
+        let protects = about(*rule).protects;
+        let end = [": ", "; ", ". "].iter().filter_map(|mark| protects.find(mark)).min().unwrap_or(protects.len());
+        let first = protects.get(..end).unwrap_or(protects).trim_end_matches('.');
+        page.line(format_args!("{rule:<24} {first}"));
     }
     page.0
 }

@@ -41,11 +41,15 @@ pub(super) fn witnesses(row: &Row, facts: &Facts) -> Vec<Witness> {
 
 pub(super) fn check(bench: &mut Bench<'_>) {
     let mut owners: BTreeMap<[u8; 32], RowKey> = BTreeMap::new();
-    for row in bench.evidence.rows {
-        let digests = [row.scores_sha256.map(|d| d.0), row.scores_blake3.map(|d| d.0), row.score_digest.map(|d| d.0)];
-        for digest in digests.into_iter().flatten() {
-            owners.entry(digest).or_insert(row.key);
-        }
+    let rows = bench.evidence.rows;
+    let claimed = rows.iter().flat_map(|row| {
+        let digests = [row.scores_sha256.map(|d| d.0), row.scores_blake3.map(|d| d.0)];
+        digests.into_iter().flatten().map(|digest| (digest, row.key))
+    });
+    // After what adapters claim: while a capture is sealed, a score digest says no more than which scores the row has now.
+    let sealed = rows.iter().filter_map(|row| Some((row.score_digest?.0, row.key)));
+    for (digest, key) in claimed.chain(sealed) {
+        owners.entry(digest).or_insert(key);
     }
     for (index, row, facts) in bench.unnamed() {
         for witness in witnesses(row, facts).into_iter().filter(|witness| !witness.holds()) {

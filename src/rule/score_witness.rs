@@ -35,6 +35,10 @@ pub(super) fn check(bench: &mut Bench<'_>) {
         if run.is_partial() {
             let why = "f32_sha256_at_capture of a partial capture";
             bench.findings.not_checkable(Rule::ScoreWitness, why);
+        } else if !bench.broken.is_empty() {
+            bench
+                .findings
+                .not_checkable(Rule::ScoreWitness, "f32_sha256_at_capture where rows are not the ones promised");
         } else if !bench.named.contains(&true) && found.is_some_and(|found| found != declared) {
             let subject = Subject::Binding("scores.f32_sha256_at_capture".to_owned());
             let found = found.map(|found| found.to_string()).unwrap_or_default();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::page::{Encoding, PageHeader};
 use super::thrift::{Reader, Struct, write_varint};
 use super::{CREATED_BY, MAGIC, ShardFault};
-use crate::row::{FIELDS, Field, Interner, Kind, Row, Value};
+use crate::row::{FIELDS, Field, Interner, Kind, Row, Value, is_canonical_x};
 
 /// The most rows of one shard.
 pub const MAX_SHARD_ROWS: u64 = 65_536;
@@ -204,6 +204,11 @@ fn decode_column(
             continue;
         }
         let value = take_value(field.kind, &mut values, interner).ok_or_else(short)?;
+        if let (Value::Text(text), "x") = (&value, field.name)
+            && !is_canonical_x(text)
+        {
+            return Err(ShardFault::new("x: an object of strings and integers in canonical form", "another text"));
+        }
         row.set(index, value)
             .map_err(|fault| ShardFault::new(format!("{}: {}", fault.field, fault.expected), fault.found))?;
     }

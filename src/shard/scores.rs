@@ -186,6 +186,12 @@ pub struct RawPage {
 }
 
 impl RawPage {
+    /// The body, compressed.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+
     /// Bytes of the body.
     #[must_use]
     pub fn body_len(&self) -> u64 {

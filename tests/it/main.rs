@@ -1,19 +1,34 @@
 //! Integration tests: one binary, a module a subject.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::cast_possible_truncation,
+    reason = "a test may panic and say why"
+)]
+#![allow(unreachable_pub, reason = "what the modules of this one binary share")]
 
 mod bad_input;
 mod bundles;
 mod captures;
 mod cli;
+mod drill;
+mod export;
+mod forge;
 mod frozen;
 mod garbage;
 mod interop;
 mod layers;
 mod logs;
+mod made_up;
 mod proofs;
 mod properties;
 mod receipts;
 mod samples;
 mod schemas;
 mod support;
+mod synth;
 mod tamper;
 mod vectors;
+mod wiring;

@@ -1,10 +1,17 @@
 //! What tests share: capture directories to start from, a store in a temporary folder, and the command.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::SystemTime;
 
+use serde_json::Value;
 use tempfile::TempDir;
+use witnessmark::catalog::{Catalog, Resolved};
+use witnessmark::meter::Meter;
+use witnessmark::store::Store;
+use witnessmark::verify::{Depth, Options, verify};
 
 /// The repository.
 pub fn root() -> PathBuf {
@@ -36,37 +43,55 @@ impl Bench {
         Self { folder: TempDir::new().unwrap() }
     }
 
+    /// In memory, where the machine has a place for that: for tests that write much and need no disk.
+    pub fn quick() -> Self {
+        let folder = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new());
+        Self { folder: folder.unwrap() }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     pub fn store(&self) -> PathBuf {
-        self.folder.path().join("store")
+        self.path("store")
+    }
+
+    /// `witnessmark` on this bench's store, not started yet.
+    pub fn command<A: AsRef<std::ffi::OsStr>>(&self, args: &[A]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_witnessmark"));
+        command.current_dir(self.folder.path()).env("WITNESSMARK_STORE", self.store()).args(args);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
     }
 
     /// Runs `witnessmark` on this bench's store.
     pub fn run<A: AsRef<std::ffi::OsStr>>(&self, args: &[A]) -> Run {
-        let output = Command::new(env!("CARGO_BIN_EXE_witnessmark"))
-            .current_dir(self.folder.path())
-            .env("WITNESSMARK_STORE", self.store())
-            .args(args)
-            .output()
-            .unwrap();
-        Run::new(output)
+        Run::new(self.command(args).output().unwrap())
+    }
+
+    /// Runs `witnessmark seal`.
+    pub fn try_seal(&self, dir: &Path) -> Run {
+        self.run(&["seal".as_ref(), dir.as_os_str()])
     }
 
     /// Seals a directory, which must succeed; gives the capture id.
     pub fn seal(&self, dir: &Path) -> String {
-        let run = self.run(&["seal".as_ref(), dir.as_os_str()]);
+        let run = self.try_seal(dir);
         assert_eq!(run.status, 0, "{}", run.stderr);
         run.stdout.trim().to_owned()
     }
 
     /// A copy of a capture directory that may be changed.
     pub fn copy(&self, from: &Path, name: &str) -> PathBuf {
-        let to = self.folder.path().join(name);
+        let to = self.path(name);
         copy_folder(from, &to);
         to
     }
 }
 
 /// What a command did.
+#[derive(Debug)]
 pub struct Run {
     pub status: i32,
     pub stdout: String,
@@ -74,7 +99,7 @@ pub struct Run {
 }
 
 impl Run {
-    fn new(output: Output) -> Self {
+    pub fn new(output: Output) -> Self {
         Self {
             status: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8(output.stdout).unwrap(),
@@ -90,6 +115,11 @@ impl Run {
         rules.sort();
         rules.dedup();
         rules
+    }
+
+    /// stdout as JSON lines.
+    pub fn json(&self) -> Vec<Value> {
+        self.stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
     }
 }
 
@@ -115,4 +145,53 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
         .filter(|entry| entry.file_type().is_file())
         .map(|entry| entry.into_path())
         .collect()
+}
+
+/// All files below a folder with their size and time of change; nothing where there is no folder.
+pub fn listing(folder: &Path) -> BTreeMap<PathBuf, (u64, SystemTime)> {
+    let paths = if folder.exists() { files(folder) } else { Vec::new() };
+    let describe = |path: PathBuf| {
+        let metadata = fs::metadata(&path).unwrap();
+        (path, (metadata.len(), metadata.modified().unwrap()))
+    };
+    paths.into_iter().map(describe).collect()
+}
+
+/// Asserts that nothing below a folder was added, removed, or written to.
+pub fn assert_unchanged(folder: &Path, before: &BTreeMap<PathBuf, (u64, SystemTime)>) {
+    let after = listing(folder);
+    let changed: Vec<_> = after.iter().filter(|(path, state)| before.get(*path) != Some(state)).collect();
+    let gone: Vec<_> = before.keys().filter(|path| !after.contains_key(*path)).collect();
+    assert!(changed.is_empty() && gone.is_empty(), "new or changed: {changed:?}; gone: {gone:?}");
+}
+
+/// The objects of a store, sorted.
+pub fn objects(store: &Path) -> Vec<PathBuf> {
+    files(&store.join("objects"))
+}
+
+/// Rule ids as a set.
+pub fn set<'r>(rules: &[&'r str]) -> BTreeSet<&'r str> {
+    rules.iter().copied().collect()
+}
+
+/// Verifies all captures of a store in this process, with its log and refs: the ids of the rules that refuse. `Err` where
+/// nothing could be decided.
+pub fn refusals_of(store: &Path, depth: Depth) -> Result<BTreeSet<&'static str>, String> {
+    let store = Store::open(store).map_err(|error| error.to_string())?;
+    let catalog = Catalog::load(&store).map_err(|error| error.to_string())?;
+    let mut refusals = [catalog.log.refusals.clone(), catalog.refusals.clone()].concat();
+    let mut rules = BTreeSet::new();
+    if catalog.captures().is_empty() {
+        rules.insert("nothing-to-verify");
+    }
+    for capture in catalog.captures() {
+        let resolved = Resolved { capture, manifests: catalog.manifests_of(capture) };
+        let options = Options { depth, model: None, spec: None };
+        let outcome = verify(&catalog, &resolved, options, &Meter::default()).map_err(|error| error.to_string())?;
+        assert_eq!(outcome.verified.is_some(), outcome.findings.refusals.is_empty());
+        refusals.extend(outcome.findings.refusals);
+    }
+    rules.extend(refusals.iter().map(|refusal| refusal.rule.id()));
+    Ok(rules)
 }

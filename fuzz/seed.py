@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""Fills fuzz/corpus/ with real files: seed.py STORE (a store sealed from corpora/smollm2-h200-cut, or any other)."""
+import json, pathlib, sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+VECTORS = HERE.parent / "corpora/vectors"
+CUT = HERE.parent / "corpora/smollm2-h200-cut"
+
+
+def put(target, name, data):
+    folder = HERE / "corpus" / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(data)
+
+
+def main(store):
+    store = pathlib.Path(store)
+    for capture in CUT.iterdir():
+        put("run_json", capture.name, (capture / "run.json").read_bytes())
+        put("rows_jsonl", capture.name, (capture / "rows.jsonl").read_bytes())
+    for path in (store / "objects").rglob("*"):
+        if path.is_file() and path.stat().st_size < 1 << 16:
+            data = path.read_bytes()
+            if data.startswith(b"PAR1"):
+                put("rows_shard", path.name, bytes([9]) + data)
+            elif data.startswith(b"{\"capture\""):
+                put("documents", path.name, data)
+                put("documents", path.name + "-capture", json.dumps(json.loads(data)["capture"], sort_keys=True, separators=(",", ":")).encode())
+    head, entries = ((store / "log" / name).read_bytes() for name in ("head", "entries"))
+    put("log", "real", head + b"\xff" + entries)
+    put("documents", "head", head)
+    put("documents", "entry", entries.splitlines()[0])
+    for index, shard in enumerate(json.loads((VECTORS / "shards.json").read_text()).get("shards", [])):
+        name = shard.get("file", "")
+        if not name.startswith("scores"):
+            continue
+        codec = {"zstd": 0, "lz4": 1, "none": 2}["zstd" if "zstd" in name else "none"]
+        shape = (shard["vocab_size"] - 1) * 3 + codec
+        put("scores_shard", str(index), bytes([shape % 256, len(shard["scores"])]) + (VECTORS / name).read_bytes())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
