@@ -10,6 +10,7 @@
 #![allow(unreachable_pub, reason = "what the modules of this one binary share")]
 
 mod bad_input;
+mod bundles;
 mod captures;
 mod cli;
 mod crash;
@@ -17,10 +18,15 @@ mod drill;
 mod export;
 mod forge;
 mod frozen;
+mod garbage;
 mod interop;
 mod layers;
+mod logs;
 mod made_up;
+mod proofs;
 mod properties;
+mod receipts;
+mod samples;
 mod schemas;
 mod support;
 mod synth;
