@@ -4,7 +4,7 @@
 //! values ([`Outcome`]), all of them, sorted, the same at any number of threads; an error means that nothing could be decided.
 //! What was not looked at is said. Never imports `seal`. See `specs/format-v1.md`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -258,8 +258,10 @@ impl Pass<'_, '_> {
             };
             let catalog = self.catalog;
             let continuations = |run: &str, request: &str| catalog.continuation(run, request);
+            let elsewhere = |digests: &BTreeSet<[u8; 32]>| catalog.rows_with(digests, &run.run_id);
+            let scores = scores.is_some().then_some(evidence);
             let evidence =
-                Evidence { run, rows, scores: scores.is_some().then_some(evidence), continuations: &continuations };
+                Evidence { run, rows, scores, continuations: &continuations, elsewhere: &elsewhere };
             self.findings.absorb(rule::judge(&evidence));
             if let Some(spec) = self.options.spec {
                 self.findings.absorb(rule::judge_spec(run, rows, spec));
