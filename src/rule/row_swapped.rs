@@ -6,7 +6,7 @@ use super::{About, Applies, Bench};
 use crate::facts::Facts;
 use crate::id::RowKey;
 use crate::refusal::Rule;
-use crate::row::{Row, claims};
+use crate::row::Row;
 
 /// What the rule is for.
 pub(super) const ABOUT: About = About {
@@ -43,8 +43,15 @@ pub(super) fn witnesses(row: &Row, facts: &Facts) -> Vec<Witness> {
 pub(super) fn check(bench: &mut Bench<'_>) {
     let mut owners: BTreeMap<[u8; 32], RowKey> = BTreeMap::new();
     for row in bench.evidence.rows {
-        for digest in claims(row) {
+        let at_capture = [row.scores_sha256.map(|digest| digest.0), row.scores_blake3.map(|digest| digest.0)];
+        for digest in at_capture.into_iter().flatten() {
             owners.entry(digest).or_insert(row.key);
+        }
+    }
+    // A score digest says whose scores these are only where no witness of the capture does: `seal` derives it from what is there.
+    for row in bench.evidence.rows {
+        if let Some(digest) = row.score_digest {
+            owners.entry(digest.0).or_insert(row.key);
         }
     }
     let mut strange = Vec::new();
