@@ -9,12 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::binding::{MAX_RUN_JSON, Run};
 use crate::canon::document;
 use crate::digest::Sha256;
-use crate::id::{CaptureId, ObjectId, TokenId};
+use crate::id::{CaptureId, ObjectId, RowKey, TokenId};
 use crate::log::Log;
 use crate::manifest::{Act, BundleHeader, Entry, MAX_DOCUMENT, Manifest, REF_SCHEMA, Ref};
 use crate::proof::check_header;
 use crate::refusal::{Refusal, Rule, Subject};
-use crate::row::MAX_NAME;
+use crate::row::{MAX_NAME, claims};
+use crate::shard::rows as row_shard;
 use crate::store::{Fault, NEW, Store, StoreError, ref_file_name};
 
 const RUNS: &str = "refs/runs";
@@ -182,6 +183,26 @@ impl<'a> Catalog<'a> {
         let manifest = self.manifest(self.by_run_id(run_id)?)?;
         let request = self.run(&manifest)?.requests.into_iter().find(|request| request.request_id == request_id)?;
         Some(request.output_token_ids)
+    }
+
+    /// Rows of this store's runs, but for `own`, that carry one of `digests` for their scores. Reads rows shards one by one, so it is only asked
+    /// when scores turn out not to be their row's.
+    #[must_use]
+    pub fn rows_with(&self, digests: &BTreeSet<[u8; 32]>, own: &str) -> BTreeMap<[u8; 32], (String, RowKey)> {
+        let mut found = BTreeMap::new();
+        for manifest in self.captures().into_iter().filter_map(|capture| self.manifest(capture)) {
+            let Some(run) = self.run(&manifest).filter(|run| run.run_id != own) else { continue };
+            for shard in &manifest.row_shards {
+                let read = self.store.read_object(&shard.object, Some(shard.bytes), u64::MAX, "rows shard");
+                let rows = read.ok().and_then(|bytes| row_shard::decode(&bytes, shard.rows).ok()).unwrap_or_default();
+                for row in rows {
+                    for digest in claims(&row).filter(|digest| digests.contains(digest)) {
+                        found.entry(digest).or_insert_with(|| (run.run_id.clone(), row.key));
+                    }
+                }
+            }
+        }
+        found
     }
 
     /// What `name` stands for. With `exact` only a whole id will do.

@@ -431,6 +431,13 @@ impl Row {
     }
 }
 
+/// All digests that a row claims for its scores.
+pub fn claims(row: &Row) -> impl Iterator<Item = [u8; 32]> + use<> {
+    let sha256 = row.scores_sha256.map(|digest| digest.0);
+    let blake3 = [row.scores_blake3, row.score_digest].map(|digest| digest.map(|digest| digest.0));
+    std::iter::once(sha256).chain(blake3).flatten()
+}
+
 /// Row root and score root (format section 5) of rows in key order; no score root where no row has a score digest.
 #[must_use]
 pub fn roots(rows: &[Row]) -> (Sha256, Option<Sha256>) {

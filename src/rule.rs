@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::binding::{Request, Run};
 use crate::digest::Sha256;
 use crate::facts::Facts;
-use crate::id::{RequestKey, TokenId};
+use crate::id::{RequestKey, RowKey, TokenId};
 use crate::refusal::{Findings, Rule, Subject};
 use crate::row::Row;
 use crate::spec::Spec;
@@ -172,6 +172,9 @@ pub struct ScoreEvidence<'a> {
 /// Looks up the output of a request of another run; none where that run is not there.
 pub type Continuations<'a> = dyn Fn(&str, &str) -> Option<Vec<TokenId>> + Sync + 'a;
 
+/// Finds rows of other runs that carry one of these digests for their scores: which run, and which row.
+pub type Elsewhere<'a> = dyn Fn(&BTreeSet<[u8; 32]>) -> BTreeMap<[u8; 32], (String, RowKey)> + Sync + 'a;
+
 /// What is judged.
 pub struct Evidence<'a> {
     /// run.json
@@ -180,8 +183,10 @@ pub struct Evidence<'a> {
     pub rows: &'a [Row],
     /// What their scores came to; none in a baseline, and where the scores were not read
     pub scores: Option<ScoreEvidence<'a>>,
-    /// Other runs
+    /// Other runs, for what they generated
     pub continuations: &'a Continuations<'a>,
+    /// Other runs, for whose scores these are
+    pub elsewhere: &'a Elsewhere<'a>,
 }
 
 /// One request with its rows.
@@ -313,6 +318,13 @@ pub fn judge(evidence: &Evidence<'_>) -> Findings {
 #[must_use]
 pub fn judge_without(evidence: &Evidence<'_>, rule: Rule) -> Findings {
     ask(evidence, &mut CHECKS.iter().filter(|check| check.rule != rule))
+}
+
+/// [`judge`] with one call site alone, so that a test can ask a rule about rows that no run could have.
+#[doc(hidden)]
+#[must_use]
+pub fn judge_only(evidence: &Evidence<'_>, rule: Rule) -> Findings {
+    ask(evidence, &mut CHECKS.iter().filter(|check| check.rule == rule))
 }
 
 /// The rules that [`judge`] asks, one for each call site.

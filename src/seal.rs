@@ -4,11 +4,12 @@
 //! asked, and only then does anything become part of the store. Always holds: equal captures get equal ids, whatever the order of rows,
 //! the codec, or the number of threads. See `specs/format-v1.md`, sections 6 to 9.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::binding::ScoresDeclaration;
 use crate::canon::document;
@@ -17,7 +18,7 @@ use crate::canon::scores::{Canonical, Dtype};
 use crate::catalog::{Catalog, write_ref};
 use crate::digest::{Sha256, Sha256Stream};
 use crate::facts::Facts;
-use crate::id::{CaptureId, Nanos, ObjectId, TokenId};
+use crate::id::{CaptureId, Nanos, ObjectId, RowKey, TokenId};
 use crate::ingest::{self, Capture};
 use crate::log::Log;
 use crate::manifest::{
@@ -27,8 +28,8 @@ use crate::manifest::{
 use crate::meter::Meter;
 use crate::pipeline;
 use crate::refusal::{Findings, Refusal, Rule, Subject};
-use crate::row::{self, Row};
-use crate::rule::{self, Continuations, Evidence, ScoreEvidence};
+use crate::row::{self, Row, claims};
+use crate::rule::{self, Continuations, Elsewhere, Evidence, ScoreEvidence};
 use crate::shard::page::Compressor;
 use crate::shard::rows as row_shard;
 use crate::shard::scores::{self as score_shard, ScoresWriter};
@@ -97,6 +98,8 @@ pub struct Batch<'a> {
     taken: BTreeMap<String, CaptureId>,
     /// Outputs of the batch's own runs, by run id and request id: a replay may stand beside what it replays
     outputs: BTreeMap<(String, String), Vec<TokenId>>,
+    /// The digests that rows of the batch's runs carry for their scores, refused runs included
+    claims: BTreeMap<[u8; 32], (Arc<str>, RowKey)>,
     staged_bytes: u64,
 }
 
@@ -118,6 +121,7 @@ impl<'a> Batch<'a> {
             slots: Vec::new(),
             taken: BTreeMap::new(),
             outputs: BTreeMap::new(),
+            claims: BTreeMap::new(),
             staged_bytes: 0,
         })
     }
@@ -156,7 +160,7 @@ impl<'a> Batch<'a> {
         let (capture, findings) = ingest::open_capture(dir)?;
         let Some(capture) = capture else { return Ok(Err(findings)) };
         let name = name.map_or_else(|| capture.run.run_id.clone(), str::to_owned);
-        let (catalog, outputs) = (&self.catalog, &self.outputs);
+        let (catalog, outputs, claimed) = (&self.catalog, &self.outputs, &self.claims);
         let continuations = |run: &str, request: &str| {
             let here = outputs.get(&(run.to_owned(), request.to_owned())).cloned();
             here.or_else(|| catalog.continuation(run, request))
@@ -165,9 +169,23 @@ impl<'a> Batch<'a> {
         let own: Vec<_> = requests
             .map(|r| ((capture.run.run_id.clone(), r.request_id.clone()), r.output_token_ids.clone()))
             .collect();
+        let run_id: Arc<str> = capture.run.run_id.as_str().into();
+        let elsewhere = |digests: &BTreeSet<[u8; 32]>| {
+            let mut found = catalog.rows_with(digests, &run_id);
+            let here = digests.iter().filter_map(|digest| Some((*digest, claimed.get(digest)?)));
+            let here = here.filter(|(_, (run, _))| **run != *run_id);
+            found.extend(here.map(|(digest, (run, key))| (digest, (run.to_string(), *key))));
+            found
+        };
+        let own_claims: Vec<([u8; 32], RowKey)> =
+            capture.rows.iter().flat_map(|row| claims(row).map(|digest| (digest, row.key))).collect();
         let writer =
             CaptureWriter { staging: &mut self.staging, codec: self.codec, spec: self.spec, meter: self.meter };
-        let (manifest, findings) = match writer.write(capture, findings, &continuations)? {
+        let written = writer.write(capture, findings, &continuations, &elsewhere)?;
+        for (digest, key) in own_claims {
+            self.claims.entry(digest).or_insert_with(|| (Arc::clone(&run_id), key));
+        }
+        let (manifest, findings) = match written {
             Ok(written) => written,
             Err(findings) => return Ok(Err(findings)),
         };
@@ -278,6 +296,7 @@ impl CaptureWriter<'_, '_> {
         mut capture: Capture,
         mut findings: Findings,
         continuations: &Continuations<'_>,
+        elsewhere: &Elsewhere<'_>,
     ) -> Result<Result<(Manifest, Findings), Findings>, SealError> {
         let pass = match (&capture.run.scores, &capture.scores) {
             (Some(declared), Some(file)) => Some(self.scores(declared, file, &capture.rows, &capture.places)?),
@@ -289,7 +308,8 @@ impl CaptureWriter<'_, '_> {
             }
         }
         let scores = pass.as_ref().map(|pass| ScoreEvidence { facts: &pass.facts, f32_sha256: pass.f32_sha256 });
-        findings.absorb(rule::judge(&Evidence { run: &capture.run, rows: &capture.rows, scores, continuations }));
+        let (run, rows) = (&capture.run, capture.rows.as_slice());
+        findings.absorb(rule::judge(&Evidence { run, rows, scores, continuations, elsewhere }));
         if let Some(spec) = self.spec {
             findings.absorb(rule::judge_spec(&capture.run, &capture.rows, spec));
         }

@@ -4,7 +4,7 @@
 //! values ([`Outcome`]), all of them, sorted, the same at any number of threads; an error means that nothing could be decided.
 //! What was not looked at is said. Never imports `seal`. See `specs/format-v1.md`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::unix::fs::FileExt;
@@ -290,8 +290,9 @@ impl Pass<'_, '_> {
             };
             let catalog = self.catalog;
             let continuations = |run: &str, request: &str| catalog.continuation(run, request);
-            let evidence =
-                Evidence { run, rows, scores: scores.is_some().then_some(evidence), continuations: &continuations };
+            let elsewhere = |digests: &BTreeSet<[u8; 32]>| catalog.rows_with(digests, &run.run_id);
+            let scores = scores.is_some().then_some(evidence);
+            let evidence = Evidence { run, rows, scores, continuations: &continuations, elsewhere: &elsewhere };
             self.findings.absorb(rule::judge(&evidence));
             if let Some(spec) = self.options.spec {
                 self.findings.absorb(rule::judge_spec(run, rows, spec));
@@ -449,10 +450,12 @@ impl Pass<'_, '_> {
         }
         let document = &manifest.capture;
         self.checked.rows += long(rows.len());
+        let mut ordered = true;
         for pair in rows.windows(2) {
             if let [a, b] = pair
                 && a.key > b.key
             {
+                ordered = false;
                 self.refuse(
                     Rule::ShardNoncanonical,
                     Subject::Row(b.key),
@@ -484,7 +487,8 @@ impl Pass<'_, '_> {
             let expected = format!("score root {}", show(document.score_root));
             self.refuse(Rule::RootMismatch, Subject::Capture, expected, show(score_root));
         }
-        Ok(Some(rows))
+        // The rules take rows in key order; one fault is named once.
+        Ok(ordered.then_some(rows))
     }
 
     fn hash_objects(&mut self, objects: &[(ObjectId, u64)], role: &str) -> Result<(), VerifyError> {

@@ -111,7 +111,10 @@ impl Pass<'_> {
     ) -> Result<Status, CliError> {
         let mut refusals = [catalog.log.refusals.clone(), catalog.refusals.clone()].concat();
         if self.args.all {
-            refusals.extend(catalog.log.check_tiles(catalog.store())?);
+            // A broken log is named once: what it implies for its tiles is not asked.
+            if catalog.log.refusals.is_empty() {
+                refusals.extend(catalog.log.check_tiles(catalog.store())?);
+            }
             match catalog.log.check_own_checkpoint(catalog.store()) {
                 Ok(_) => {}
                 Err(Fault::Refused(refusal)) => refusals.push(refusal),
@@ -125,8 +128,9 @@ impl Pass<'_> {
         if self.args.all {
             let captures = catalog.captures().into_iter();
             subjects.extend(captures.map(|capture| Resolved { capture, manifests: catalog.manifests_of(capture) }));
-            if subjects.is_empty() {
-                status = status.max(nothing(context)?);
+            // Where the log is broken, that is the fault: it is not said again that nothing came of it.
+            if subjects.is_empty() && status == Status::Good {
+                status = nothing(context)?;
             }
         }
         for name in names {

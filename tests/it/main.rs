@@ -12,6 +12,7 @@
 mod bad_input;
 mod bundles;
 mod captures;
+mod cases;
 mod cli;
 mod crash;
 mod drill;

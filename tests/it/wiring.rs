@@ -37,8 +37,13 @@ fn judged_by(dir: &Path, judge: &dyn Fn(&Evidence<'_>) -> Findings) -> Option<Ve
         all.extend_from_slice(&wide);
     }
     let scores = ScoreEvidence { facts: &facts, f32_sha256: Some(Sha256::of(&all)) };
-    let evidence =
-        Evidence { run: &capture.run, rows: &capture.rows, scores: Some(scores), continuations: &|_, _| None };
+    let evidence = Evidence {
+        run: &capture.run,
+        rows: &capture.rows,
+        scores: Some(scores),
+        continuations: &|_, _| None,
+        elsewhere: &|_| std::collections::BTreeMap::new(),
+    };
     Some(judge(&evidence).refusals.into_iter().map(|refusal| refusal.rule).collect())
 }
 
