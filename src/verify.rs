@@ -788,7 +788,7 @@ impl<'p> SampleStream<'p> {
 /// Where a pass over the scores gets its pages.
 enum Pages<'p> {
     All(Box<PageStream<'p>>),
-    Drawn(SampleStream<'p>),
+    Drawn(Box<SampleStream<'p>>),
 }
 
 impl Pages<'_> {
@@ -831,7 +831,7 @@ impl ScoresPass {
                 taken: 0,
                 ends: Vec::new(),
             })),
-            Some(drawn) => Pages::Drawn(SampleStream {
+            Some(drawn) => Pages::Drawn(Box::new(SampleStream {
                 store,
                 shards,
                 drawn: drawn.into_iter().peekable(),
@@ -841,7 +841,7 @@ impl ScoresPass {
                 end: 0,
                 refusals: Vec::new(),
                 faults: Vec::new(),
-            }),
+            })),
         };
         let mut facts: Vec<Option<Facts>> = vec![None; rows.len()];
         let mut faults: BTreeMap<usize, ShardFault> = BTreeMap::new();
