@@ -13,6 +13,7 @@ mod bad_input;
 mod bundles;
 mod captures;
 mod cli;
+mod crash;
 mod drill;
 mod export;
 mod forge;
