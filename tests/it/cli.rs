@@ -176,6 +176,7 @@ fn json_everywhere() {
     let run = bench.run(&["verify", "oracle-c1-rep0", "--json"]);
     assert_eq!((run.status, run.json().len()), (2, 2), "the log, then the capture that it no longer has");
     fs::remove_file(store.join("log/head")).unwrap();
+    // Tiles that are left would give away that there was a log.
     fs::remove_dir_all(store.join("log/tile")).unwrap();
     assert_eq!(one_line(&["verify", "--all"], 2)["refusals"][0]["rule"], "nothing-to-verify");
     assert_eq!(one_line(&["show", "oracle-c1-rep0"], 2)["refusals"][0]["rule"], "root-mismatch");
