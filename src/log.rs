@@ -81,7 +81,8 @@ impl Log {
             log.refuse(HEAD, &format!("root {}", head.root), log.tree.root().to_string());
         }
         if head.schema != HEAD_SCHEMA {
-            log.refuse(HEAD, HEAD_SCHEMA, head.schema);
+            let subject = Subject::File(HEAD.to_owned());
+            log.refusals.push(Refusal::new(Rule::SchemaInvalid, subject, format!("schema {HEAD_SCHEMA}"), head.schema));
         }
         if head.origin != store.origin() {
             log.refuse(HEAD, &format!("origin {}", store.origin()), head.origin);

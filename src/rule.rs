@@ -257,7 +257,6 @@ const fn scores(rule: Rule, ask: fn(&mut Bench<'_>)) -> Check {
 
 /// What [`judge`] asks, in this order. `row_missing` also names replay-truncated.
 const CHECKS: [Check; 19] = [
-    rows(Rule::RunMixed, run_mixed::check),
     rows(Rule::RequestMismatch, request_mismatch::check),
     rows(Rule::RowDuplicated, row_duplicated::check),
     rows(Rule::RowUnexpected, row_unexpected::check),
@@ -276,6 +275,8 @@ const CHECKS: [Check; 19] = [
     scores(Rule::ScoreWitness, score_witness::check),
     scores(Rule::ArgmaxWitness, argmax_witness::check),
     scores(Rule::TokenNotArgmax, token_not_argmax::check),
+    // Last: a chain covers prefixes, tokens and scores, and any fault in these breaks it too.
+    rows(Rule::RunMixed, run_mixed::check),
 ];
 
 /// A run and its rows while they are compared with a spec.

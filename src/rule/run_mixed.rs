@@ -27,7 +27,7 @@ pub(super) fn check(bench: &mut Bench<'_>) {
             bench.refuse_row(Rule::RunMixed, row, expected, row.run_nonce.as_deref().unwrap_or("none"));
         }
     }
-    if chained {
+    if chained && bench.findings.refusals.is_empty() {
         check_chain(bench);
     }
 }

@@ -497,10 +497,13 @@ fn a_log_that_was_hashed_again() {
     let good = forge::entry(manifest.capture.id().unwrap(), id);
     forge::write_entries(&store, std::slice::from_ref(&good));
     assert_eq!(rules(&bench.store()), set(&[]));
-    for (schema, at) in [("witnessmark.entry/v2", good.at.as_str()), (good.schema.as_str(), "yesterday")] {
+    for (schema, at, rule) in [
+        ("witnessmark.entry/v2", good.at.as_str(), "schema-invalid"),
+        (good.schema.as_str(), "yesterday", "json-not-canonical"),
+    ] {
         let entry = witnessmark::manifest::Entry { schema: schema.to_owned(), at: at.to_owned(), ..good.clone() };
         forge::write_entries(&store, &[entry]);
-        assert_eq!(rules(&bench.store()), set(&["json-not-canonical"]), "{schema} {at}");
+        assert_eq!(rules(&bench.store()), set(&[rule]), "{schema} {at}");
     }
 }
 

@@ -7,6 +7,7 @@ use witnessmark::canon::scores::{Canonical, Dtype};
 use witnessmark::catalog::Catalog;
 use witnessmark::digest::Sha256;
 use witnessmark::drill::{Place, corrupt, known};
+use witnessmark::export::export;
 use witnessmark::facts::Facts;
 use witnessmark::ingest::open_capture;
 use witnessmark::manifest::Codec;
@@ -41,13 +42,15 @@ fn judged_by(dir: &Path, judge: &dyn Fn(&Evidence<'_>) -> Findings) -> Option<Ve
     Some(judge(&evidence).refusals.into_iter().map(|refusal| refusal.rule).collect())
 }
 
-/// A made-up capture, sealed and verified.
-fn verified(root: &Path, dir: &Path) -> Verified {
+/// A made-up capture, sealed, verified and exported as `out`: corruptions start from an export.
+fn exported(root: &Path, dir: &Path, out: &Path) -> Verified {
     let (store, sealed) = sealed(root, dir, Codec::Zstd);
     let catalog = Catalog::load(&store).unwrap();
     let resolved = catalog.resolve(&sealed.capture.to_string(), true).unwrap();
     let options = Options { depth: Depth::Full, model: None, spec: None };
-    verify(&catalog, &resolved, options, &Meter::default()).unwrap().verified.unwrap()
+    let capture = verify(&catalog, &resolved, options, &Meter::default()).unwrap().verified.unwrap();
+    export(&store, &capture, out, &Meter::default()).unwrap().unwrap();
+    capture
 }
 
 #[test]
@@ -56,9 +59,10 @@ fn every_call_site_matters() {
     let folder = bench.folder.path();
     let mut unseen = judged();
     for name in ["self-replay", "capture-only"] {
+        let made_up = folder.join(format!("{name}-made-up"));
+        witnessed(name, &made_up);
         let dir = folder.join(name);
-        witnessed(name, &dir);
-        let capture = verified(&folder.join(format!("{name}-store")), &dir);
+        let capture = exported(&folder.join(format!("{name}-store")), &made_up, &dir);
         assert_eq!(judged_by(&dir, &|evidence| judge(evidence)), Some(Vec::new()));
         for known in known().into_iter().filter(|known| known.place == Place::Capture) {
             let to = folder.join(format!("{name}-{}", known.name));
