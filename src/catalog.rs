@@ -11,12 +11,15 @@ use crate::canon::document;
 use crate::digest::Sha256;
 use crate::id::{CaptureId, ObjectId, TokenId};
 use crate::log::Log;
-use crate::manifest::{Act, MAX_DOCUMENT, Manifest, REF_SCHEMA, Ref};
+use crate::manifest::{Act, BundleHeader, Entry, MAX_DOCUMENT, Manifest, REF_SCHEMA, Ref};
+use crate::proof::check_header;
 use crate::refusal::{Refusal, Rule, Subject};
 use crate::row::MAX_NAME;
-use crate::store::{Fault, Store, StoreError, ref_file_name};
+use crate::store::{Fault, NEW, Store, StoreError, ref_file_name};
 
 const RUNS: &str = "refs/runs";
+/// Headers of the bundles whose captures are in the store.
+pub const BUNDLES: &str = "refs/bundles";
 const MAX_REF: u64 = 64 << 10;
 /// The shortest prefix of an id that names it.
 pub const MIN_PREFIX: usize = 8;
@@ -60,6 +63,8 @@ pub struct Catalog<'a> {
     store: &'a Store,
     /// The log
     pub log: Log,
+    /// Entries of other logs, proved by the headers of the bundles that they came in
+    pub imported: Vec<Entry>,
     /// Capture ids by run id
     names: BTreeMap<String, CaptureId>,
     /// Refs that are not what they should be
@@ -72,8 +77,8 @@ impl<'a> Catalog<'a> {
     /// # Errors
     /// When they cannot be read.
     pub fn load(store: &'a Store) -> Result<Self, StoreError> {
-        let mut catalog = Self { store, log: Log::load(store)?, names: BTreeMap::new(), refusals: Vec::new() };
-        for file in store.list(RUNS)?.into_iter().filter(|file| !file.starts_with(".new-")) {
+        let mut catalog = Self::of(store, Log::load(store)?, BTreeMap::new());
+        for file in store.list(RUNS)?.into_iter().filter(|file| !file.starts_with(NEW)) {
             match read_ref(store, &file) {
                 Ok(found) => {
                     catalog.names.insert(found.name, found.capture);
@@ -82,7 +87,44 @@ impl<'a> Catalog<'a> {
                 Err(Fault::Error(error)) => return Err(error),
             }
         }
+        for file in store.list(BUNDLES)?.into_iter().filter(|file| !file.starts_with(NEW)) {
+            match read_header(store, &file) {
+                Ok(header) => catalog.import(&file, header),
+                Err(Fault::Refused(refusal)) => catalog.refusals.push(refusal),
+                Err(Fault::Error(error)) => return Err(error),
+            }
+        }
         Ok(catalog)
+    }
+
+    /// A catalog of what is known already.
+    #[must_use]
+    pub fn of(store: &'a Store, log: Log, names: BTreeMap<String, CaptureId>) -> Self {
+        Self { store, log, imported: Vec::new(), names, refusals: Vec::new() }
+    }
+
+    /// Takes over the entries of a bundle's header. One from this very log is also a head that somebody kept.
+    fn import(&mut self, file: &str, header: BundleHeader) {
+        let head = &header.head;
+        let subject = || Subject::File(format!("{BUNDLES}/{file}"));
+        if head.origin == self.store.origin() && self.log.refusals.is_empty() {
+            let now = self.log.size_at(head.size).map(|size| size.root);
+            if now != Some(head.root) {
+                let found = now.map_or("a shorter log".to_owned(), |root| format!("root {root}"));
+                let expected = format!("a log that begins with the {} entries of root {}", head.size, head.root);
+                self.refusals.push(Refusal::new(Rule::LogInconsistent, subject(), expected, found));
+            }
+        }
+        let refusals = check_header(&header);
+        if refusals.is_empty() {
+            self.imported.extend(header.entries.into_iter().map(|proved| proved.entry));
+        }
+        self.refusals.extend(refusals.into_iter().map(|refusal| Refusal { subject: subject(), ..refusal }));
+    }
+
+    /// All entries: those of the log, then the imported ones.
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.log.entries.iter().chain(&self.imported)
     }
 
     /// The store.
@@ -91,11 +133,11 @@ impl<'a> Catalog<'a> {
         self.store
     }
 
-    /// All captures that the log has, in its order, each once.
+    /// All captures that the log and imported entries have, in their order, each once.
     #[must_use]
     pub fn captures(&self) -> Vec<CaptureId> {
         let mut seen = BTreeSet::new();
-        let entries = self.log.entries.iter().filter(|entry| entry.act == Act::Seal);
+        let entries = self.entries().filter(|entry| entry.act == Act::Seal);
         entries.map(|entry| entry.capture).filter(|capture| seen.insert(*capture)).collect()
     }
 
@@ -111,22 +153,18 @@ impl<'a> Catalog<'a> {
         self.names.get(name).copied()
     }
 
-    /// All manifests that the log has for a capture.
+    /// All manifests that the log and imported entries have for a capture.
     #[must_use]
     pub fn manifests_of(&self, capture: CaptureId) -> Vec<ObjectId> {
         let mut seen = BTreeSet::new();
-        let entries = self.log.entries.iter().filter(|entry| entry.act == Act::Seal && entry.capture == capture);
+        let entries = self.entries().filter(|entry| entry.act == Act::Seal && entry.capture == capture);
         entries.map(|entry| entry.manifest).filter(|manifest| seen.insert(*manifest)).collect()
     }
 
     /// The manifest of a capture, the first that can be read, with digests checked up to the capture id.
     #[must_use]
     pub fn manifest(&self, capture: CaptureId) -> Option<Manifest> {
-        self.manifests_of(capture).iter().find_map(|id| {
-            let bytes = self.store.read_object(id, None, MAX_DOCUMENT, "manifest").ok()?;
-            let manifest: Manifest = document::decode(&bytes).ok()?;
-            (manifest.capture.id().ok()? == capture).then_some(manifest)
-        })
+        self.manifests_of(capture).iter().find_map(|id| read_manifest(self.store, id, capture).ok())
     }
 
     /// The run of a capture, by documents whose digests are checked.
@@ -157,7 +195,7 @@ impl<'a> Catalog<'a> {
         }
         let mut meanings: BTreeMap<String, Resolved> = BTreeMap::new();
         if hex && name.len() >= MIN_PREFIX {
-            for entry in &self.log.entries {
+            for entry in self.entries() {
                 let capture = entry.capture;
                 if capture.to_string().starts_with(name) {
                     let resolved = Resolved { capture, manifests: self.manifests_of(capture) };
@@ -179,6 +217,52 @@ impl<'a> Catalog<'a> {
         }
         meanings.into_values().next().ok_or_else(unknown)
     }
+}
+
+/// A manifest, with its digest checked, that carries `capture`.
+///
+/// # Errors
+/// When it cannot be read.
+///
+/// # Refusals
+/// What an object can be refused for, json-not-canonical, root-mismatch.
+pub fn read_manifest(store: &Store, id: &ObjectId, capture: CaptureId) -> Result<Manifest, Fault> {
+    let bytes = store.read_object(id, None, MAX_DOCUMENT, "manifest")?;
+    parse_manifest(&bytes, id, capture).map_err(Fault::Refused)
+}
+
+/// The manifest `id`, which has these bytes and carries `capture`.
+///
+/// # Errors
+///
+/// # Refusals
+/// json-not-canonical, root-mismatch.
+pub fn parse_manifest(bytes: &[u8], id: &ObjectId, capture: CaptureId) -> Result<Manifest, Refusal> {
+    let refuse = |rule, expected: String, found: String| {
+        Refusal::new(rule, Subject::Object(*id, "manifest".to_owned()), expected, found)
+    };
+    let canonical = |error: crate::canon::json::JsonError| {
+        refuse(Rule::JsonNotCanonical, "a canonical manifest".to_owned(), error.to_string())
+    };
+    let manifest: Manifest = document::decode(bytes).map_err(canonical)?;
+    let found = manifest.capture.id().map_err(canonical)?;
+    if found == capture {
+        return Ok(manifest);
+    }
+    Err(refuse(Rule::RootMismatch, format!("the document of capture {capture}"), found.to_string()))
+}
+
+fn read_header(store: &Store, file: &str) -> Result<BundleHeader, Fault> {
+    let path = format!("{BUNDLES}/{file}");
+    let bytes = store.read_file(&path, MAX_DOCUMENT)?.unwrap_or_default();
+    let refuse = |expected: &str, found: String| {
+        Fault::Refused(Refusal::new(Rule::JsonNotCanonical, Subject::File(path.clone()), expected, found))
+    };
+    let digest = Sha256::of(&bytes);
+    if digest.to_string() != file {
+        return Err(refuse("a header under its own SHA-256", digest.to_string()));
+    }
+    document::decode(&bytes).map_err(|error| refuse("a canonical header of a bundle", error.to_string()))
 }
 
 fn read_ref(store: &Store, file: &str) -> Result<Ref, Fault> {

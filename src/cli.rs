@@ -12,15 +12,18 @@ use clap::Parser;
 use crate::meter::Meter;
 
 mod args;
+mod bundle;
 mod demo;
 mod diff;
 mod drill;
 mod explain;
 mod export;
+mod gc;
 mod log;
 mod manual;
 mod out;
 mod progress;
+mod proof;
 mod seal;
 mod show;
 mod signals;
@@ -123,6 +126,22 @@ struct Context<'o> {
 }
 
 impl Context<'_> {
+    /// Says what was refused; `of` is what the refusals are about.
+    fn refused(&mut self, of: &str, refusals: &[crate::refusal::Refusal]) -> Result<Status, CliError> {
+        if self.json {
+            self.out.json(&serde_json::json!({ "refusals": refusals }))?;
+        } else {
+            self.out.print(&crate::report::text::refusals(refusals, of))?;
+        }
+        Ok(Status::Refused)
+    }
+
+    /// A document, to the byte, into a file or to stdout.
+    fn document(&mut self, bytes: &[u8], file: Option<&std::path::Path>) -> Result<(), CliError> {
+        let Some(path) = file else { return self.out.bytes(bytes) };
+        crate::store::write_durably(path, bytes, true).map_err(CliError::from)
+    }
+
     /// Prose, unless nobody wants it.
     fn prose(&mut self, text: &str) -> Result<(), CliError> {
         if self.quiet { Ok(()) } else { self.out.say(text) }
@@ -166,6 +185,11 @@ fn run(context: &mut Context<'_>, command: Command) -> Result<Status, CliError> 
         Command::Export(args) => export::run(context, &args),
         Command::Show(args) => show::run(context, &args),
         Command::Log(args) => log::run(context, &args),
+        Command::Prove(args) => proof::prove(context, &args),
+        Command::CheckProof(args) => proof::check(context, &args),
+        Command::Bundle(args) => bundle::write(context, &args),
+        Command::Unbundle(args) => bundle::unbundle(context, &args),
+        Command::Gc(args) => gc::run(context, &args),
         Command::Explain(args) => explain::run(context, &args),
         Command::Completions(args) => manual::completions(context, &args),
         Command::Man(args) => manual::man(&args),

@@ -29,6 +29,16 @@ pub fn hex(bytes: &[u8]) -> String {
     text
 }
 
+/// Reads lower-case hexadecimal digits, two a byte; none for anything else.
+#[must_use]
+pub fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digit =
+        |c: u8| char::from(c).to_digit(16).filter(|_| !c.is_ascii_uppercase()).and_then(|d| u8::try_from(d).ok());
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let bytes = pairs.iter().map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?)).collect();
+    if rest.is_empty() { bytes } else { None }
+}
+
 /// Reads exactly 64 lower-case hexadecimal digits.
 ///
 /// # Errors

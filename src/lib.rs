@@ -5,6 +5,7 @@
 //! is in ARCHITECTURE.md.
 
 pub mod binding;
+pub mod bundle;
 pub mod canon;
 pub mod catalog;
 pub mod cli;
@@ -14,13 +15,17 @@ pub mod drill;
 pub mod export;
 pub mod facts;
 pub mod fetch;
+pub mod gc;
 pub mod id;
 pub mod ingest;
 pub mod log;
 pub mod manifest;
 pub mod merkle;
 pub mod meter;
+pub mod note;
 pub mod pipeline;
+pub mod proof;
+pub mod prove;
 pub mod refusal;
 pub mod report;
 pub mod row;

@@ -2,22 +2,30 @@
 //!
 //! Entries are canonical documents, one a line; the head names their number, length and Merkle root and is renamed into place last, so
 //! a reader who trusts only the head sees all of an append or nothing of it. One writer at a time (a file lock). Order and time hold
-//! within one origin and rest on the sealer, unless somebody kept an older head. See `specs/format-v1.md`, section 9.
+//! within one origin and rest on the sealer, unless somebody kept an older head. See `specs/format-v1.md`,
+//! sections 9 and 13.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 
 use crate::canon::document;
+use crate::digest::Sha256;
 use crate::id::{CaptureId, Nanos, ObjectId};
 use crate::manifest::{Act, ENTRY_SCHEMA, Entry, HEAD_SCHEMA, Head};
-use crate::merkle::Tree;
+use crate::merkle::tile::{Levels, Tile};
+use crate::merkle::{Size, Tree, consistency_path, inclusion_path, leaf_hash, root_of};
+use crate::note::{Checkpoint, MAX_NOTE, Note, NoteError, SigningKey, VerifierKey, origin_line};
+use crate::proof::{LOG_PROOF_SCHEMA, LogProof};
 use crate::refusal::{Refusal, Rule, Subject};
 use crate::row::MAX_INT64;
-use crate::store::{Fault, Store, StoreError, io_error};
+use crate::store::{Fault, NEW, Store, StoreError, io_error};
 
 const ENTRIES: &str = "log/entries";
 const HEAD: &str = "log/head";
 const LOCK: &str = "log/lock";
+const TILES: &str = "log/tile";
+const CHECKPOINT: &str = "log/checkpoint";
+const MAX_TILE: u64 = 8192;
 /// The largest log that is read, in bytes.
 const MAX_LOG: u64 = 16 << 30;
 /// The largest head, in bytes.
@@ -33,8 +41,13 @@ pub struct Log {
     /// Where head and entries do not agree; empty for a sound log
     pub refusals: Vec<Refusal>,
     tree: Tree,
+    leaves: Vec<Sha256>,
     bytes: u64,
 }
+
+/// The right to append, held by one at a time.
+#[derive(Debug)]
+pub struct LogLock(#[expect(dead_code, reason = "closing the file gives the lock back")] File);
 
 impl Log {
     /// Reads the log and derives its root again. Faults of the log are part of the value: entries that can be read still name
@@ -71,7 +84,7 @@ impl Log {
         }
         for (n, line) in covered.split_inclusive(|&byte| byte == b'\n').enumerate() {
             let line = line.strip_suffix(b"\n").unwrap_or(line);
-            log.tree.push(line);
+            log.push(line);
             log.keep_entry(line, n);
         }
         log.bytes = u64::try_from(covered.len()).unwrap_or(u64::MAX);
@@ -131,10 +144,210 @@ impl Log {
         self.refusals.push(Refusal::new(Rule::LogInconsistent, subject, expected, found));
     }
 
+    /// A log of entries that were proved elsewhere. It has no head of its own.
+    #[must_use]
+    pub fn of(entries: Vec<Entry>) -> Self {
+        Self { entries, ..Self::default() }
+    }
+
+    fn push(&mut self, line: &[u8]) {
+        let leaf = leaf_hash(line);
+        self.tree.push_leaf(leaf);
+        self.leaves.push(leaf);
+    }
+
     /// Merkle tree hash of the entries.
     #[must_use]
-    pub fn root(&self) -> crate::digest::Sha256 {
+    pub fn root(&self) -> Sha256 {
         self.tree.root()
+    }
+
+    /// Size and root.
+    #[must_use]
+    pub fn size(&self) -> Size {
+        Size { size: self.tree.size(), root: self.tree.root() }
+    }
+
+    /// Size and root of the first `size` entries; none where there are fewer.
+    #[must_use]
+    pub fn size_at(&self, size: u64) -> Option<Size> {
+        let leaves = self.leaves.get(..usize::try_from(size).ok()?)?;
+        Some(Size { size, root: root_of(leaves) })
+    }
+
+    /// The head document of the log as it is.
+    #[must_use]
+    pub fn head(&self, store: &Store) -> Head {
+        Head {
+            bytes: self.bytes.to_string(),
+            origin: store.origin().to_owned(),
+            root: self.tree.root(),
+            schema: HEAD_SCHEMA.to_owned(),
+            size: self.tree.size(),
+        }
+    }
+
+    /// The inclusion path of entry `index` in the log as it is; none beyond the last entry.
+    #[must_use]
+    pub fn inclusion(&self, index: u64) -> Option<Vec<Sha256>> {
+        inclusion_path(&self.leaves, index)
+    }
+
+    /// Proves that the log of `new` entries begins with the log of `old` entries; none where there are no such sizes.
+    #[must_use]
+    pub fn prove(&self, store: &Store, old: u64, new: u64) -> Option<LogProof> {
+        let leaves = self.leaves.get(..usize::try_from(new).ok()?)?;
+        let path = consistency_path(leaves, old)?;
+        let (old, new) = (self.size_at(old)?, self.size_at(new)?);
+        Some(LogProof {
+            new_root: new.root,
+            new_size: new.size,
+            old_root: old.root,
+            old_size: old.size,
+            origin: store.origin().to_owned(),
+            path,
+            schema: LOG_PROOF_SCHEMA.to_owned(),
+        })
+    }
+
+    /// Whether the log begins with the one that a kept checkpoint is of; with a key, also whether that key signed it.
+    ///
+    /// # Errors
+    ///
+    /// # Refusals
+    /// schema-invalid for what is no signed checkpoint, signature-invalid, and log-inconsistent: another log, a shorter one, or one that
+    /// was rewritten.
+    pub fn check_checkpoint(
+        &self,
+        store: &Store,
+        note: &[u8],
+        key: Option<&VerifierKey>,
+        file: &str,
+    ) -> Result<Checkpoint, Refusal> {
+        let refuse =
+            |rule, expected: String, found: String| Refusal::new(rule, Subject::File(file.to_owned()), expected, found);
+        let schema =
+            |error: NoteError| refuse(Rule::SchemaInvalid, "a C2SP signed checkpoint".to_owned(), error.to_string());
+        let note = Note::parse(note).map_err(schema)?;
+        if let Some(key) = key {
+            let expected = format!("a signature by {}", key.encode());
+            note.check(key).map_err(|found| refuse(Rule::SignatureInvalid, expected, found))?;
+        }
+        let checkpoint = Checkpoint::parse(note.text()).map_err(schema)?;
+        let origin = origin_line(store.origin());
+        if checkpoint.origin != origin {
+            return Err(refuse(Rule::LogInconsistent, format!("a checkpoint of {origin}"), checkpoint.origin));
+        }
+        let kept = checkpoint.head;
+        let now = self.size_at(kept.size);
+        if now == Some(kept) {
+            return Ok(checkpoint);
+        }
+        let expected = format!("a log that begins with the {} entries of root {}", kept.size, kept.root);
+        let found =
+            now.map_or(format!("a log of {} entries", self.tree.size()), |now| format!("root {} there", now.root));
+        Err(refuse(Rule::LogInconsistent, expected, found))
+    }
+
+    /// The checkpoint that was signed last and is kept beside the log; nothing where none was.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    ///
+    /// # Refusals
+    /// As [`Log::check_checkpoint`], and what a file of the store can be refused for.
+    pub fn check_own_checkpoint(&self, store: &Store) -> Result<Option<Checkpoint>, Fault> {
+        let Some(note) = store.read_file(CHECKPOINT, MAX_NOTE)? else { return Ok(None) };
+        self.check_checkpoint(store, &note, None, CHECKPOINT).map(Some).map_err(Fault::Refused)
+    }
+
+    /// Signs the log as it is, keeps the signed checkpoint beside it and gives it back. Nothing is signed that is inconsistent with what
+    /// was signed before.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    ///
+    /// # Refusals
+    /// Whatever is wrong with the log or its tiles.
+    pub fn sign(store: &Store, key: &SigningKey) -> Result<(Checkpoint, String), Fault> {
+        let _lock = Self::lock(store)?;
+        let log = Self::load(store)?;
+        let tiles = log.check_tiles(store)?;
+        if let Some(refusal) = log.refusals.iter().chain(&tiles).next() {
+            return Err(Fault::Refused(refusal.clone()));
+        }
+        log.check_own_checkpoint(store)?;
+        log.write_tiles(store)?;
+        let checkpoint = Checkpoint { origin: origin_line(store.origin()), head: log.size() };
+        let note = key.sign(&checkpoint.encode());
+        store.replace_file(CHECKPOINT, note.as_bytes())?;
+        Ok((checkpoint, note))
+    }
+
+    /// Compares every tile that is there with the one that the entries imply. Tiles may be absent; none may be ahead of the head.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    ///
+    /// # Refusals
+    /// log-inconsistent, and what a file of the store can be refused for.
+    pub fn check_tiles(&self, store: &Store) -> Result<Vec<Refusal>, StoreError> {
+        let levels = Levels::new(&self.leaves);
+        let mut refusals = Vec::new();
+        let mut ahead = Vec::new();
+        for name in store.walk(TILES)?.into_iter().filter(|name| !name.contains(NEW)) {
+            let path = format!("{TILES}/{name}");
+            let found = match store.read_file(&path, MAX_TILE) {
+                Ok(found) => found,
+                Err(Fault::Error(error)) => return Err(error),
+                Err(Fault::Refused(refusal)) => {
+                    refusals.push(refusal);
+                    continue;
+                }
+            };
+            // A partial tile whose full one has just been written may vanish.
+            let Some(found) = found else { continue };
+            let subject = Subject::File(path);
+            match Tile::from_path(&name).map(|tile| levels.bytes(&tile)) {
+                Some(Some(expected)) if expected == found => {}
+                Some(Some(_)) => {
+                    let expected = "the hashes that the entries imply";
+                    refusals.push(Refusal::new(Rule::LogInconsistent, subject, expected, "others"));
+                }
+                Some(None) => ahead.push(subject),
+                None => {
+                    refusals.push(Refusal::new(Rule::LogInconsistent, subject, "a tile of the log", "no tile's path"))
+                }
+            }
+        }
+        // Tiles are written after the head: one that is ahead even of the head of now is left from a log that was put back.
+        if !ahead.is_empty() && Log::load(store)?.tree.size() == self.tree.size() {
+            let expected = format!("no tile of a log of more than {} entries", self.tree.size());
+            refusals.extend(
+                ahead.into_iter().map(|subject| Refusal::new(Rule::LogInconsistent, subject, expected.clone(), "one")),
+            );
+        }
+        Ok(refusals)
+    }
+
+    /// Writes the tiles that are not there yet. A partial tile stays until its full one is there.
+    fn write_tiles(&self, store: &Store) -> Result<(), StoreError> {
+        let levels = Levels::new(&self.leaves);
+        for tile in levels.tiles() {
+            let path = format!("{TILES}/{}", tile.path());
+            if store.has_file(&path)? {
+                continue;
+            }
+            store.replace_file(&path, &levels.bytes(&tile).unwrap_or_default())?;
+            let partial = store.root().join(format!("{TILES}/{}.p", tile.full_path()));
+            if tile.is_full()
+                && let Err(error) = std::fs::remove_dir_all(&partial)
+                && error.kind() != std::io::ErrorKind::NotFound
+            {
+                return Err(io_error("remove", partial)(error));
+            }
+        }
+        Ok(())
     }
 
     /// The place of an act in the log, if it is there.
@@ -142,6 +355,18 @@ impl Log {
     pub fn find(&self, act: Act, capture: CaptureId, manifest: ObjectId) -> Option<usize> {
         let same = |entry: &Entry| entry.act == act && entry.capture == capture && entry.manifest == manifest;
         self.entries.iter().position(same)
+    }
+
+    /// Waits for the right to append.
+    ///
+    /// # Errors
+    /// When the lock cannot be taken.
+    pub fn lock(store: &Store) -> Result<LogLock, StoreError> {
+        let path = store.root().join(LOCK);
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+        let lock = lock.map_err(io_error("make", &path))?;
+        lock.lock().map_err(io_error("lock", &path))?;
+        Ok(LogLock(lock))
     }
 
     /// Appends the acts that are not in the log yet, all or none; gives each act's place, and whether it is new.
@@ -154,10 +379,20 @@ impl Log {
         at: Nanos,
         tool: &str,
     ) -> Result<Vec<(usize, bool)>, Fault> {
-        let lock_path = store.root().join(LOCK);
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&lock_path);
-        let lock = lock.map_err(io_error("make", &lock_path))?;
-        lock.lock().map_err(io_error("lock", &lock_path))?;
+        Self::append_locked(&Self::lock(store)?, store, acts, at, tool)
+    }
+
+    /// As [`Log::append`], by one who holds the lock already.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    pub fn append_locked(
+        _lock: &LogLock,
+        store: &Store,
+        acts: &[(Act, CaptureId, ObjectId)],
+        at: Nanos,
+        tool: &str,
+    ) -> Result<Vec<(usize, bool)>, Fault> {
         let mut log = Log::load(store)?;
         if let Some(refusal) = log.refusals.into_iter().next() {
             return Err(Fault::Refused(refusal));
@@ -173,7 +408,7 @@ impl Log {
             let at = at.0.to_string();
             let entry = Entry { act, at, capture, manifest, schema: ENTRY_SCHEMA.to_owned(), tool: tool.to_owned() };
             let line = encode(store, &entry)?;
-            log.tree.push(&line);
+            log.push(&line);
             lines.extend(line);
             lines.push(b'\n');
             places.push((log.entries.len(), true));
@@ -192,14 +427,9 @@ impl Log {
             file.sync_all()
         };
         write().map_err(io_error("append to", &path))?;
-        let head = Head {
-            bytes: (log.bytes + u64::try_from(lines.len()).unwrap_or(0)).to_string(),
-            origin: store.origin().to_owned(),
-            root: log.tree.root(),
-            schema: HEAD_SCHEMA.to_owned(),
-            size: log.tree.size(),
-        };
-        store.replace_file(HEAD, &encode(store, &head)?)?;
+        log.bytes += u64::try_from(lines.len()).unwrap_or(0);
+        store.replace_file(HEAD, &encode(store, &log.head(store))?)?;
+        log.write_tiles(store)?;
         Ok(places)
     }
 }

@@ -1,7 +1,7 @@
-//! The sealed documents: capture, manifest, log entry, head, store, ref.
+//! The sealed documents: capture, manifest, log entry, head, store, ref, header of a bundle.
 //!
 //! Each is a serde type whose canonical bytes are the document (`canon::document`). They hold digests and counts, never scores.
-//! See `specs/format-v1.md`, sections 6, 7 and 9.
+//! See `specs/format-v1.md`, sections 6, 7, 9 and 14.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,9 @@ pub const HEAD_SCHEMA: &str = "witnessmark.head/v1";
 pub const STORE_SCHEMA: &str = "witnessmark.store/v1";
 /// `schema` of a ref.
 pub const REF_SCHEMA: &str = "witnessmark.ref/v1";
-/// The largest manifest, in bytes.
+/// `schema` of a bundle's header.
+pub const BUNDLE_SCHEMA: &str = "witnessmark.bundle/v1";
+/// The largest manifest or bundle header, in bytes.
 pub const MAX_DOCUMENT: u64 = 64 << 20;
 /// The largest number of attachments.
 pub const MAX_ATTACHMENTS: usize = 65_536;
@@ -247,5 +249,41 @@ pub struct Ref {
     /// The name, usually a run id
     pub name: String,
     /// [`REF_SCHEMA`]
+    pub schema: String,
+}
+
+/// An entry of a log, with what proves its place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProvedEntry {
+    /// The entry
+    pub entry: Entry,
+    /// Its place in the log, from 0
+    pub index: u64,
+    /// Inclusion path to the root of the head
+    pub path: Vec<Sha256>,
+}
+
+/// An object of a bundle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BundledObject {
+    /// Length
+    pub bytes: u64,
+    /// Id
+    pub object: ObjectId,
+}
+
+/// What stands in front of a bundle's objects.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BundleHeader {
+    /// The entries of the bundled captures, in the order of the log
+    pub entries: Vec<ProvedEntry>,
+    /// The head of the log that they come from
+    pub head: Head,
+    /// All objects, in the order in which they follow
+    pub objects: Vec<BundledObject>,
+    /// [`BUNDLE_SCHEMA`]
     pub schema: String,
 }

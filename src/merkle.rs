@@ -1,11 +1,13 @@
-//! Merkle trees as in RFC 9162, section 2.1.1, with SHA-256.
+//! Merkle trees as in RFC 9162, section 2.1, with SHA-256: roots, inclusion proofs, consistency proofs, tiles.
 //!
-//! Entries in, a root out. Leaves and inner nodes are hashed in separate domains, so an inner node can never
-//! be offered as a leaf. The tree is built in one pass and O(log n) memory. No I/O.
-//! See `specs/format-v1.md`, section 5.
+//! Entries or leaf hashes in, a root or a path out. Leaves and inner nodes are hashed in separate domains, so an inner node can never
+//! be offered as a leaf. A root is built in one pass and O(log n) memory; paths are made from all leaf hashes and checked, by
+//! the RFC's own algorithms, from nothing but themselves. No I/O. See `specs/format-v1.md`, sections 5, 12 and 13.
 #![deny(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
 use crate::digest::{Sha256, Sha256Stream};
+
+pub mod tile;
 
 const LEAF: u8 = 0;
 const NODE: u8 = 1;
@@ -40,7 +42,12 @@ pub struct Tree {
 impl Tree {
     /// Adds an entry.
     pub fn push(&mut self, entry: &[u8]) {
-        let mut node = leaf_hash(entry);
+        self.push_leaf(leaf_hash(entry));
+    }
+
+    /// Adds an entry by its leaf hash.
+    pub fn push_leaf(&mut self, leaf: Sha256) {
+        let mut node = leaf;
         let mut height = 0_u32;
         while let Some(&(top, left)) = self.peaks.last() {
             if top != height {
@@ -70,6 +77,140 @@ impl Tree {
         }
         node
     }
+}
+
+/// The Merkle tree hash over leaf hashes.
+#[must_use]
+pub fn root_of(leaves: &[Sha256]) -> Sha256 {
+    let mut tree = Tree::default();
+    leaves.iter().for_each(|&leaf| tree.push_leaf(leaf));
+    tree.root()
+}
+
+/// Splits at the largest power of two below the length; none where there is nothing to split.
+fn split(leaves: &[Sha256]) -> Option<(&[Sha256], &[Sha256])> {
+    let half = leaves.len().checked_next_power_of_two()?.checked_div(2)?;
+    if half == 0 { None } else { leaves.split_at_checked(half) }
+}
+
+/// The inclusion path of the leaf at `index` (RFC 9162 section 2.1.3.1); none beyond the last leaf.
+#[must_use]
+pub fn inclusion_path(leaves: &[Sha256], index: u64) -> Option<Vec<Sha256>> {
+    let mut index = usize::try_from(index).ok().filter(|&index| index < leaves.len())?;
+    let (mut rest, mut path) = (leaves, Vec::new());
+    while let Some((left, right)) = split(rest) {
+        let (next, sibling) = match index.checked_sub(left.len()) {
+            None => (left, right),
+            Some(beyond) => {
+                index = beyond;
+                (right, left)
+            }
+        };
+        path.push(root_of(sibling));
+        rest = next;
+    }
+    path.reverse();
+    Some(path)
+}
+
+/// The consistency path from the first `old` leaves to all of them (RFC 9162 section 2.1.4.1); empty where one of the trees is
+/// empty or both are equal, none where `old` is beyond the last leaf.
+#[must_use]
+pub fn consistency_path(leaves: &[Sha256], old: u64) -> Option<Vec<Sha256>> {
+    let mut old = usize::try_from(old).ok().filter(|&old| old <= leaves.len())?;
+    let (mut rest, mut path, mut known) = (leaves, Vec::new(), true);
+    if old == 0 {
+        return Some(path);
+    }
+    while old < rest.len() {
+        let (left, right) = split(rest)?;
+        let (next, sibling) = match old.checked_sub(left.len()).filter(|&beyond| beyond > 0) {
+            None => (left, right),
+            Some(beyond) => {
+                old = beyond;
+                known = false;
+                (right, left)
+            }
+        };
+        path.push(root_of(sibling));
+        rest = next;
+    }
+    // Whoever checks has the root of the old tree, and so the first node, only while no left sibling was passed.
+    if !known {
+        path.push(root_of(rest));
+    }
+    path.reverse();
+    Some(path)
+}
+
+/// The root that a leaf hash and its inclusion path lead to (RFC 9162 section 2.1.3.2); none where the path does not fit a tree of
+/// `size` leaves, by a node too many or too few.
+#[must_use]
+pub fn root_from_inclusion(leaf: Sha256, index: u64, size: u64, path: &[Sha256]) -> Option<Sha256> {
+    let (mut place, mut last) = (index, size.checked_sub(1)?);
+    if place > last {
+        return None;
+    }
+    let mut root = leaf;
+    for node in path {
+        if last == 0 {
+            return None;
+        }
+        if place & 1 == 1 || place == last {
+            root = node_hash(node, &root);
+            while place & 1 == 0 && place != 0 {
+                (place, last) = (place >> 1, last >> 1);
+            }
+        } else {
+            root = node_hash(&root, node);
+        }
+        (place, last) = (place >> 1, last >> 1);
+    }
+    (last == 0).then_some(root)
+}
+
+/// The size and root of a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// Number of leaves
+    pub size: u64,
+    /// Merkle tree hash
+    pub root: Sha256,
+}
+
+/// Whether a consistency path shows that the tree `new` begins with the leaves of `old` (RFC 9162 section 2.1.4.2). Every tree begins
+/// with the empty one.
+#[must_use]
+pub fn is_consistent(old: Size, new: Size, path: &[Sha256]) -> bool {
+    if old.size == 0 || old.size >= new.size {
+        let trivial = if old.size == 0 { old.root == Sha256::of(&[]) } else { old == new };
+        return trivial && path.is_empty() && (new.size > 0 || new.root == Sha256::of(&[]));
+    }
+    // For a power of two the old root is itself the first node.
+    let first = old.size.is_power_of_two().then_some(&old.root);
+    let mut nodes = first.into_iter().chain(path);
+    let (Some(start), false) = (nodes.next(), path.is_empty()) else { return false };
+    let (mut place, mut last) = (old.size.saturating_sub(1), new.size.saturating_sub(1));
+    while place & 1 == 1 {
+        (place, last) = (place >> 1, last >> 1);
+    }
+    let (mut old_root, mut new_root) = (*start, *start);
+    for node in nodes {
+        if last == 0 {
+            return false;
+        }
+        if place & 1 == 1 || place == last {
+            old_root = node_hash(node, &old_root);
+            new_root = node_hash(node, &new_root);
+            while place & 1 == 0 && place != 0 {
+                (place, last) = (place >> 1, last >> 1);
+            }
+        } else {
+            new_root = node_hash(&new_root, node);
+        }
+        (place, last) = (place >> 1, last >> 1);
+    }
+    old_root == old.root && new_root == new.root && last == 0
 }
 
 #[cfg(test)]

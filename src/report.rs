@@ -1,6 +1,7 @@
 //! Report: values become text. Renders, never decides.
 //!
-//! [`text`] (and [`drill`], for its one command) writes for people at a terminal; the values themselves serialize as JSON.
+//! [`text`], [`proof`] and [`drill`] write for people at a terminal; the values themselves serialize as JSON.
 
 pub mod drill;
+pub mod proof;
 pub mod text;

@@ -340,6 +340,34 @@ impl Row {
         }
     }
 
+    /// Reads a row record; none where the bytes are not exactly those that [`Row::write_record`] gives for some row.
+    #[must_use]
+    pub fn from_record(record: &[u8]) -> Option<Row> {
+        let mut rest = record.strip_prefix(ROW_DOMAIN)?;
+        let mut row = Row::default();
+        for index in 0..3 {
+            let (part, after) = rest.split_first_chunk()?;
+            row.set(index, Value::Int32(u32::from_le_bytes(*part))).ok()?;
+            rest = after;
+        }
+        while let Some((tag, after)) = rest.split_first() {
+            let (len, after) = after.split_first_chunk()?;
+            let (value, after) = after.split_at_checked(usize::try_from(u32::from_le_bytes(*len)).ok()?)?;
+            let index = FIELDS.iter().position(|field| field.tag == *tag && field.tag != 0)?;
+            let value = match FIELDS.get(index)?.kind {
+                Kind::Int32 => Value::Int32(u32::from_le_bytes(value.try_into().ok()?)),
+                Kind::Int64 => Value::Int64(u64::from_le_bytes(value.try_into().ok()?)),
+                Kind::Digest => Value::Digest(value.try_into().ok()?),
+                Kind::Text => Value::Text(Arc::from(std::str::from_utf8(value).ok()?)),
+            };
+            row.set(index, value).ok()?;
+            rest = after;
+        }
+        let mut again = Vec::new();
+        row.write_record(&mut again);
+        (again == record).then_some(row)
+    }
+
     /// Writes the score leaf's entry (format section 5) into `out`; false where the row has no score digest.
     pub fn write_score_entry(&self, out: &mut Vec<u8>) -> bool {
         let Some(digest) = self.score_digest else { return false };

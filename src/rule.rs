@@ -35,12 +35,14 @@ mod not_a_regular_file;
 mod nothing_to_verify;
 mod object_digest;
 mod object_missing;
+mod object_unlisted;
 mod output_mismatch;
 mod path_escape;
 mod phase_mismatch;
 mod pins;
 mod prefix_cache_active;
 mod prefix_mismatch;
+mod proof_invalid;
 mod record_over_window;
 mod replay_truncated;
 mod request_mismatch;
@@ -62,6 +64,7 @@ mod scores_short;
 mod scores_trailing;
 mod sequence_gap;
 mod shard_noncanonical;
+mod signature_invalid;
 mod speculation_active;
 mod time_order;
 mod token_not_argmax;
@@ -102,6 +105,9 @@ pub fn about(rule: Rule) -> &'static About {
         Rule::NothingToVerify => &nothing_to_verify::ABOUT,
         Rule::NameTaken => &name_taken::ABOUT,
         Rule::LogInconsistent => &log_inconsistent::ABOUT,
+        Rule::SignatureInvalid => &signature_invalid::ABOUT,
+        Rule::ProofInvalid => &proof_invalid::ABOUT,
+        Rule::ObjectUnlisted => &object_unlisted::ABOUT,
         Rule::ObjectMissing => &object_missing::ABOUT,
         Rule::ObjectDigest => &object_digest::ABOUT,
         Rule::JsonNotCanonical => &json_not_canonical::ABOUT,

@@ -200,9 +200,13 @@ impl<'a> Batch<'a> {
             if hits.is_empty() { Ok(prepared) } else { Err(Findings::from(hits)) }
         };
         let slots: Vec<Result<Prepared, Findings>> = self.slots.into_iter().map(judge).collect();
+        let lock = Log::lock(store)?;
+        // An orphan that was there, and that this batch relied on, may have been collected since. Nobody collects while the lock is held.
+        let slots: Vec<Result<Prepared, Findings>> =
+            slots.into_iter().map(|slot| slot.and_then(|ready| still_there(store, ready))).collect();
         let acts: Vec<(Act, CaptureId, ObjectId)> =
             slots.iter().flatten().map(|ready| (Act::Seal, ready.capture, ready.manifest_id)).collect();
-        let places = match Log::append(store, &acts, at, &tool) {
+        let places = match Log::append_locked(&lock, store, &acts, at, &tool) {
             Ok(places) => places,
             Err(Fault::Error(error)) => return Err(error.into()),
             Err(Fault::Refused(refusal)) => {
@@ -237,6 +241,20 @@ impl<'a> Batch<'a> {
         }
         Ok(outcomes)
     }
+}
+
+/// The capture, if all its objects are in the store.
+fn still_there(store: &Store, ready: Prepared) -> Result<Prepared, Findings> {
+    let manifest = (ready.manifest_id, None, "manifest".to_owned());
+    let objects = ready.manifest.objects().into_iter().map(|(id, bytes, role)| (id, Some(bytes), role));
+    let missing =
+        objects.chain([manifest]).filter_map(|(id, bytes, role)| match store.open_object(&id, bytes, &role) {
+            // What cannot be opened now cannot be judged here either; whoever verifies will say so.
+            Ok(_) | Err(Fault::Error(_)) => None,
+            Err(Fault::Refused(refusal)) => Some(refusal),
+        });
+    let missing: Vec<Refusal> = missing.collect();
+    if missing.is_empty() { Ok(ready) } else { Err(missing.into()) }
 }
 
 struct CaptureWriter<'w, 'a> {

@@ -1,12 +1,12 @@
-//! The store: bytes by digest, in a local folder.
+//! The store: bytes by digest, in a local folder, or, to be read only, packed into one file.
 //!
 //! Objects are immutable and named by the BLAKE3 of their bytes. Reading never follows a link below the store's root and never opens
 //! anything but a regular file; writing goes through a [`Staging`] folder and becomes visible by rename, after a sync. What is staged
-//! and not committed vanishes. The log is another room's. See `specs/format-v1.md`, section 9.
+//! and not committed vanishes. The log is another room's. See `specs/format-v1.md`, sections 9 and 14.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ const STORE_FILE: &str = "store.json";
 const MAX_STORE_FILE: u64 = 64 << 10;
 const FOLDERS: [&str; 5] = ["objects", "log", "refs", "refs/runs", "tmp"];
 /// How the names of documents begin that are being written.
-const NEW: &str = ".new-";
+pub const NEW: &str = ".new-";
 const COPY_STEP: usize = 64 << 10;
 /// From this many new objects on, one sync of the file system is cheaper than one a file.
 const SYNC_ALL_FROM: usize = 16;
@@ -102,6 +102,16 @@ pub struct Store {
     root: PathBuf,
     folder: OwnedFd,
     origin: String,
+    packed: Option<BTreeMap<ObjectId, Span>>,
+}
+
+/// Where an object lies in a file that packs many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Its first byte
+    pub offset: u64,
+    /// Its length
+    pub bytes: u64,
 }
 
 impl Store {
@@ -111,7 +121,7 @@ impl Store {
     /// When it is not there, not a store, of another version or damaged.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         let folder: OwnedFd = File::open(root).map_err(io_error("open the store", root))?.into();
-        let store = Self { root: root.to_owned(), folder, origin: String::new() };
+        let store = Self { root: root.to_owned(), folder, origin: String::new(), packed: None };
         let bytes = match store.find(&[STORE_FILE])? {
             Found::File(file, len) => store.read_all(file, len.min(MAX_STORE_FILE), STORE_FILE)?,
             Found::Nothing | Found::NotRegular(_) => return Err(StoreError::NotAStore { path: root.to_owned() }),
@@ -150,6 +160,15 @@ impl Store {
             document::encode(&document).map_err(|source| StoreError::Damaged { path: root.to_owned(), source })?;
         write_durably(&root.join(STORE_FILE), &bytes, false)?;
         Self::open(root)
+    }
+
+    /// The objects that lie in one file, as a store that can be read and not written. It has no files but objects.
+    ///
+    /// # Errors
+    /// When the file cannot be opened.
+    pub fn packed(file: &Path, origin: String, objects: BTreeMap<ObjectId, Span>) -> Result<Self, StoreError> {
+        let folder: OwnedFd = File::open(file).map_err(io_error("open", file))?.into();
+        Ok(Self { root: file.to_owned(), folder, origin, packed: Some(objects) })
     }
 
     /// Whether a store may be made at `root`: there is nothing, or a store was begun there and its maker was stopped, or is still at it.
@@ -191,6 +210,13 @@ impl Store {
     /// Opens what lies at `parts` below the root, component by component, following no link.
     fn find(&self, parts: &[&str]) -> Result<Found, StoreError> {
         let path = || self.root.join(parts.join("/"));
+        if let Some(objects) = &self.packed {
+            let id = parts.strip_prefix(&["objects"]).and_then(|digits| digits.concat().parse().ok());
+            let Some(span) = id.and_then(|id| objects.get(&id)) else { return Ok(Found::Nothing) };
+            let mut file = File::open(&self.root).map_err(io_error("open", &self.root))?;
+            file.seek(SeekFrom::Start(span.offset)).map_err(io_error("seek in", &self.root))?;
+            return Ok(Found::File(file, span.bytes));
+        }
         let Some((name, folders)) = parts.split_last() else { return Ok(Found::Nothing) };
         let mut current: Option<OwnedFd> = None;
         for folder in folders {
@@ -252,7 +278,8 @@ impl Store {
         }
     }
 
-    /// Opens an object that something names as `bytes` long; `role` says what it is to that something.
+    /// Opens an object that something names as `bytes` long; `role` says what it is to that something. The file stands at the object's first
+    /// byte, which is not the file's own where objects are packed; bytes beyond the length are not the object's.
     ///
     /// # Errors
     /// An I/O error, or the refusals object-missing, not-a-regular-file, and object-digest where the length is another.
@@ -302,9 +329,24 @@ impl Store {
     /// # Errors
     /// As [`Store::read_object`].
     pub fn check_object(&self, id: &ObjectId, bytes: u64, role: &str, progress: &dyn Fn(u64)) -> Result<(), Fault> {
+        self.copy_object(id, bytes, role, &mut io::sink(), progress)
+    }
+
+    /// Copies an object into `out` while it is hashed. What was written is the object only when this succeeds.
+    ///
+    /// # Errors
+    /// As [`Store::read_object`]; also when `out` cannot be written.
+    pub fn copy_object(
+        &self,
+        id: &ObjectId,
+        bytes: u64,
+        role: &str,
+        out: &mut dyn Write,
+        progress: &dyn Fn(u64),
+    ) -> Result<(), Fault> {
         let (file, _) = self.open_object(id, Some(bytes), role)?;
-        let (found, _) =
-            hash_file(file.take(bytes), progress).map_err(io_error("read", self.root.join(Self::object_path(id))))?;
+        let copied = hash_file(Tee { input: file.take(bytes), output: out }, progress);
+        let (found, _) = copied.map_err(io_error("read or copy", self.root.join(Self::object_path(id))))?;
         if found == *id {
             return Ok(());
         }
@@ -332,6 +374,40 @@ impl Store {
         Ok(names)
     }
 
+    /// Whether a regular file lies at a path below the root.
+    ///
+    /// # Errors
+    /// When it cannot be looked at.
+    pub fn has_file(&self, path: &str) -> Result<bool, StoreError> {
+        let parts: Vec<&str> = path.split('/').collect();
+        Ok(matches!(self.find(&parts)?, Found::File(..)))
+    }
+
+    /// All that lies below a folder of the store and is no folder, by path below that folder, sorted; nothing where there is no folder.
+    ///
+    /// # Errors
+    /// When a folder cannot be listed.
+    pub fn walk(&self, folder: &str) -> Result<Vec<String>, StoreError> {
+        let root = self.root.join(folder);
+        if !root.exists() {
+            return Ok(Vec::new());
+        }
+        let mut paths = Vec::new();
+        for entry in walkdir::WalkDir::new(&root).min_depth(1).sort_by_file_name() {
+            match entry {
+                Ok(entry) if entry.file_type().is_dir() => {}
+                Ok(entry) => {
+                    let path = entry.path().strip_prefix(&root).unwrap_or(entry.path());
+                    paths.push(path.to_string_lossy().into_owned());
+                }
+                // Somebody's temporary file, or a tile that was replaced: gone between listing and looking.
+                Err(error) if error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound) => {}
+                Err(error) => return Err(io_error("list", root)(error.into())),
+            }
+        }
+        Ok(paths)
+    }
+
     /// Writes a small file below the root: temporary, synced, renamed into place, folder synced.
     ///
     /// # Errors
@@ -353,7 +429,10 @@ impl Store {
         fs::create_dir_all(&tmp).map_err(io_error("make", &tmp))?;
         let folder =
             tempfile::Builder::new().prefix("seal-").tempdir_in(&tmp).map_err(io_error("make a folder in", tmp))?;
-        Ok(Staging { store: self, folder, count: 0, ready: Vec::new() })
+        // Held while the staging lives: whoever cleans up tmp/ sees that it is in use.
+        let alive = File::open(folder.path()).map_err(io_error("open", folder.path()))?;
+        alive.lock_shared().map_err(io_error("lock", folder.path()))?;
+        Ok(Staging { store: self, _alive: alive, folder, count: 0, ready: Vec::new() })
     }
 }
 
@@ -380,8 +459,11 @@ pub fn hash_file(mut input: impl Read, progress: &dyn Fn(u64)) -> io::Result<(Ob
 }
 
 /// Temp file in the same folder, synced, renamed to `target`, folder synced. What is there already is replaced, or kept.
-fn write_durably(target: &Path, bytes: &[u8], replace: bool) -> Result<(), StoreError> {
-    let folder = target.parent().unwrap_or(Path::new("."));
+///
+/// # Errors
+/// When it cannot be written; then what was there before is still there.
+pub fn write_durably(target: &Path, bytes: &[u8], replace: bool) -> Result<(), StoreError> {
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || -> io::Result<()> {
         // Whoever may read the store may read its documents: the process's umask decides, as for objects.
         let permissions = fs::Permissions::from_mode(0o666);
@@ -415,6 +497,7 @@ struct StagedObject {
 #[derive(Debug)]
 pub struct Staging<'a> {
     store: &'a Store,
+    _alive: File,
     folder: TempDir,
     count: u64,
     ready: Vec<StagedObject>,

@@ -6,8 +6,9 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
+use std::io::{self, Read, Seek};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use sha2::Digest as _;
@@ -24,15 +25,20 @@ use crate::manifest::{
 };
 use crate::meter::Meter;
 use crate::pipeline;
-use crate::refusal::{Findings, NoteKind, Rule, Subject};
+use crate::refusal::{Findings, NoteKind, Refusal, Rule, Subject};
 use crate::row::{self, Row};
 use crate::rule::{self, Evidence, ScoreEvidence};
 use crate::shard::ShardFault;
 use crate::shard::page::Decompressor;
 use crate::shard::rows::{self as row_shard, MAX_SHARD_ROWS};
-use crate::shard::scores::{RawPage, ScoresReader, decode_page};
+use crate::shard::scores::{PageIndex, RawPage, ScoresReader, decode_page};
 use crate::spec::Spec;
 use crate::store::{Fault, Store, StoreError, io_error};
+
+pub mod receipt;
+pub mod sample;
+
+use sample::{Sample, Sampled};
 
 /// What keeps a verify from being decided.
 #[derive(Debug, thiserror::Error)]
@@ -46,15 +52,35 @@ pub enum VerifyError {
 }
 
 /// How much of a capture is looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
     /// Documents and rows: the roots are derived from the recorded score digests, and no scores shard is opened
     Rows,
     /// … and every object is hashed, but no score is derived again
     Quick,
+    /// Documents, rows and attachments, and of the scores only a sample of rows, each read alone
+    Sample(Sample),
     /// Everything
     Full,
+}
+
+impl Depth {
+    /// The word for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Depth::Rows => "rows",
+            Depth::Quick => "quick",
+            Depth::Sample(_) => "sample",
+            Depth::Full => "full",
+        }
+    }
+}
+
+impl Serialize for Depth {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
 }
 
 /// How much was looked at.
@@ -125,6 +151,8 @@ pub struct Outcome {
     pub depth: Depth,
     /// How much was looked at
     pub checked: Checked,
+    /// How the sample was drawn, where only a sample was derived again
+    pub sampled: Option<Sampled>,
     /// Refusals and notes, sorted
     pub findings: Findings,
     /// The capture, when nothing was refused
@@ -161,18 +189,21 @@ pub fn verify(
         manifests: resolved.manifests.clone(),
         depth: options.depth,
         checked: Checked::default(),
+        sampled: None,
         findings: Findings::default(),
         verified: None,
     };
     let mut verified = None;
     for manifest in &resolved.manifests {
-        let mut pass = Pass { catalog, options, meter, findings: Findings::default(), checked: Checked::default() };
+        let mut pass =
+            Pass { catalog, options, meter, findings: Findings::default(), checked: Checked::default(), sampled: None };
         let found = pass.manifest(manifest, resolved.capture)?;
         outcome.checked.rows += pass.checked.rows;
         outcome.checked.scored_rows += pass.checked.scored_rows;
         outcome.checked.objects += pass.checked.objects;
         outcome.checked.bytes += pass.checked.bytes;
         outcome.findings.absorb(pass.findings);
+        outcome.sampled = outcome.sampled.or(pass.sampled);
         if let Some(found) = found {
             outcome.run_id.get_or_insert(found.run.run_id.clone());
             verified.get_or_insert(found);
@@ -192,6 +223,7 @@ struct Pass<'p, 'a> {
     meter: &'p Meter,
     findings: Findings,
     checked: Checked,
+    sampled: Option<Sampled>,
 }
 
 impl Pass<'_, '_> {
@@ -251,7 +283,7 @@ impl Pass<'_, '_> {
         let rows = self.rows(&manifest)?;
         if let (Some(run), Some(rows)) = (&run, &rows) {
             self.check_run(run, &manifest.capture);
-            let scores = self.scores(&manifest, run, rows)?;
+            let scores = self.scores(&manifest, capture, run, rows)?;
             let evidence = ScoreEvidence {
                 facts: scores.as_ref().map_or(&[], |scores| scores.facts.as_slice()),
                 f32_sha256: scores.as_ref().and_then(|scores| scores.f32_sha256),
@@ -473,16 +505,31 @@ impl Pass<'_, '_> {
         Ok(())
     }
 
-    fn scores(&mut self, manifest: &Manifest, run: &Run, rows: &[Row]) -> Result<Option<ScoresPass>, VerifyError> {
+    fn scores(
+        &mut self,
+        manifest: &Manifest,
+        capture: CaptureId,
+        run: &Run,
+        rows: &[Row],
+    ) -> Result<Option<ScoresPass>, VerifyError> {
         let Some(declared) = &run.scores else { return Ok(None) };
         let vocab = manifest.capture.vocab_size.and_then(|vocab| u32::try_from(vocab).ok());
-        if self.options.depth != Depth::Full || Some(declared.vocab_size) != manifest.capture.vocab_size {
+        let derives = matches!(self.options.depth, Depth::Full | Depth::Sample(_));
+        if !derives || Some(declared.vocab_size) != manifest.capture.vocab_size {
             let shards: Vec<(ObjectId, u64)> = manifest.score_shards.iter().map(|s| (s.object, s.bytes)).collect();
             self.hash_objects(&shards, "scores shard")?;
             return Ok(None);
         }
         let Some(vocab) = vocab else { return Ok(None) };
-        let pass = ScoresPass::read(self, &manifest.score_shards, declared, vocab, rows)?;
+        let sample = match self.options.depth {
+            Depth::Sample(sample) => {
+                let drawn = sample.draw(capture, rows.len());
+                self.sampled = Some(Sampled { sample, drawn: long(drawn.len()), rows: long(rows.len()) });
+                Some(drawn)
+            }
+            _ => None,
+        };
+        let pass = ScoresPass::read(self, &manifest.score_shards, declared, vocab, rows, sample)?;
         Ok(Some(pass))
     }
 
@@ -589,7 +636,7 @@ struct ShardEnd {
     /// The id of the bytes that were read; none where they could not be
     found: Option<ObjectId>,
     fault: Option<ShardFault>,
-    refused: Option<crate::refusal::Refusal>,
+    refused: Option<Refusal>,
 }
 
 impl<'p> PageStream<'p> {
@@ -646,7 +693,7 @@ impl<'p> PageStream<'p> {
         shard: &ScoreShard,
         found: Option<ObjectId>,
         fault: Option<ShardFault>,
-        refused: Option<crate::refusal::Refusal>,
+        refused: Option<Refusal>,
     ) {
         let rows = usize::try_from(shard.rows).unwrap_or(usize::MAX);
         let (number, first_row, bytes) = (self.number, self.base, shard.bytes);
@@ -657,6 +704,102 @@ impl<'p> PageStream<'p> {
     }
 }
 
+/// A few pages of a capture, each read alone, found through the offset index of its shard.
+struct SampleStream<'p> {
+    store: &'p Store,
+    shards: std::slice::Iter<'p, ScoreShard>,
+    drawn: std::iter::Peekable<std::vec::IntoIter<usize>>,
+    vocab: u32,
+    open: Option<OpenShard>,
+    /// The shard that is open, or the next one
+    number: usize,
+    /// Rows of the shards up to the open one, with it
+    end: usize,
+    refusals: Vec<Refusal>,
+    /// Rows whose page cannot be found
+    faults: Vec<(usize, ShardFault)>,
+}
+
+struct OpenShard {
+    file: File,
+    /// Where in the file the object begins
+    start: u64,
+    index: PageIndex,
+    first_row: usize,
+    path: PathBuf,
+}
+
+impl OpenShard {
+    fn page(&self, row: usize, page: &mut RawPage) -> Result<Result<(), ShardFault>, StoreError> {
+        let mut read_at = |out: &mut [u8], at: u64| self.file.read_exact_at(out, self.start.saturating_add(at));
+        let place = long(row.saturating_sub(self.first_row));
+        self.index.page(place, &mut read_at, page).map_err(io_error("read", &self.path))
+    }
+}
+
+impl<'p> SampleStream<'p> {
+    /// The page of the next row drawn, of those that can be found; none after the last. Every shard is opened, also where no row of it was drawn.
+    fn next(&mut self, page: &mut RawPage) -> Result<Option<usize>, VerifyError> {
+        loop {
+            let Some(row) = self.drawn.next_if(|row| *row < self.end) else {
+                let Some(shard) = self.shards.next() else { return Ok(None) };
+                self.open_next(shard)?;
+                continue;
+            };
+            let Some(open) = &self.open else { continue };
+            match open.page(row, page)? {
+                Ok(()) => return Ok(Some(row)),
+                Err(fault) => self.faults.push((row, fault)),
+            }
+        }
+    }
+
+    fn open_next(&mut self, shard: &'p ScoreShard) -> Result<(), VerifyError> {
+        let role = format!("scores shard {}", self.number);
+        let first_row = self.end;
+        self.number += 1;
+        self.end = self.end.saturating_add(usize::try_from(shard.rows).unwrap_or(usize::MAX));
+        self.open = None;
+        let (mut file, _) = match self.store.open_object(&shard.object, Some(shard.bytes), &role) {
+            Ok(found) => found,
+            Err(Fault::Error(error)) => return Err(error.into()),
+            Err(Fault::Refused(refusal)) => {
+                self.refusals.push(refusal);
+                return Ok(());
+            }
+        };
+        if self.drawn.peek().is_none_or(|row| *row >= self.end) {
+            return Ok(());
+        }
+        let path = self.store.root().join(Store::object_path(&shard.object));
+        let start = file.stream_position().map_err(io_error("read", &path))?;
+        let mut read_at = |out: &mut [u8], at: u64| file.read_exact_at(out, start.saturating_add(at));
+        match PageIndex::read(&mut read_at, shard, self.vocab).map_err(io_error("read", &path))? {
+            Ok(index) => self.open = Some(OpenShard { file, start, index, first_row, path }),
+            Err(fault) => {
+                let subject = Subject::Object(shard.object, role);
+                self.refusals.push(Refusal::new(Rule::ShardNoncanonical, subject, fault.expected, fault.found));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where a pass over the scores gets its pages.
+enum Pages<'p> {
+    All(Box<PageStream<'p>>),
+    Drawn(Box<SampleStream<'p>>),
+}
+
+impl Pages<'_> {
+    fn next(&mut self, page: &mut RawPage) -> Result<Option<usize>, VerifyError> {
+        match self {
+            Pages::All(stream) => stream.next(page),
+            Pages::Drawn(stream) => stream.next(page),
+        }
+    }
+}
+
 impl ScoresPass {
     fn read(
         pass: &mut Pass<'_, '_>,
@@ -664,24 +807,41 @@ impl ScoresPass {
         declared: &ScoresDeclaration,
         vocab: u32,
         rows: &[Row],
+        sample: Option<Vec<usize>>,
     ) -> Result<Self, VerifyError> {
         let meter = pass.meter;
-        meter.expect(shards.iter().map(|shard| shard.bytes).sum());
+        if sample.is_none() {
+            meter.expect(shards.iter().map(|shard| shard.bytes).sum());
+        }
         let row_bytes = usize::try_from(vocab).unwrap_or(0) * 4;
         let (rows_a_slot, slots) = pipeline::shape(row_bytes);
         let make_set = || -> Result<Vec<Slot>, StoreError> {
             (0..slots).map(|_| Slot::new(rows_a_slot).map_err(io_error("set up", "a decompressor"))).collect()
         };
         let store = pass.catalog.store();
-        let mut stream = PageStream {
-            store,
-            shards: shards.iter(),
-            vocab,
-            open: None,
-            number: 0,
-            base: 0,
-            taken: 0,
-            ends: Vec::new(),
+        let shards = shards.iter();
+        let mut pages = match sample {
+            None => Pages::All(Box::new(PageStream {
+                store,
+                shards,
+                vocab,
+                open: None,
+                number: 0,
+                base: 0,
+                taken: 0,
+                ends: Vec::new(),
+            })),
+            Some(drawn) => Pages::Drawn(Box::new(SampleStream {
+                store,
+                shards,
+                drawn: drawn.into_iter().peekable(),
+                vocab,
+                open: None,
+                number: 0,
+                end: 0,
+                refusals: Vec::new(),
+                faults: Vec::new(),
+            })),
         };
         let mut facts: Vec<Option<Facts>> = vec![None; rows.len()];
         let mut faults: BTreeMap<usize, ShardFault> = BTreeMap::new();
@@ -695,7 +855,7 @@ impl ScoresPass {
                 }
                 slot.filled = 0;
                 for work in &mut slot.rows {
-                    let Some(index) = stream.next(&mut work.page)? else { break };
+                    let Some(index) = pages.next(&mut work.page)? else { break };
                     work.index = index;
                     slot.filled += 1;
                     meter.add(work.page.body_len());
@@ -724,8 +884,20 @@ impl ScoresPass {
                 Ok(())
             },
         )?;
-        for end in stream.ends {
-            pass.judge_shard(end, rows, &mut facts, &mut faults);
+        match pages {
+            Pages::All(stream) => {
+                for end in stream.ends {
+                    pass.judge_shard(end, rows, &mut facts, &mut faults);
+                }
+            }
+            Pages::Drawn(stream) => {
+                pass.findings.refusals.extend(stream.refusals);
+                for (index, fault) in faults.into_iter().chain(stream.faults) {
+                    if let Some(row) = rows.get(index) {
+                        pass.refuse(Rule::ShardNoncanonical, Subject::Row(row.key), fault.expected, fault.found);
+                    }
+                }
+            }
         }
         pass.checked.scored_rows += long(facts.iter().flatten().count());
         let whole = facts.iter().all(Option::is_some);

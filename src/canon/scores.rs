@@ -161,6 +161,15 @@ impl Canonical {
         self.bytes.len() / self.dtype.size()
     }
 
+    /// A row from its canonical bytes; none where they are not canonical: another dtype would be narrower, or the bytes are no whole
+    /// number of values.
+    #[must_use]
+    pub fn from_canonical(dtype: Dtype, bytes: &[u8]) -> Option<Self> {
+        let mut row = Self::default();
+        row.set_from_file_row(dtype, bytes);
+        (row.dtype == dtype && row.bytes == bytes && bytes.len().is_multiple_of(dtype.size())).then_some(row)
+    }
+
     /// Takes a row as it stands in a scores file of `dtype`; `row` is `[vocab]`, little-endian.
     pub fn set_from_file_row(&mut self, dtype: Dtype, row: &[u8]) {
         match dtype {

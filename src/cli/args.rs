@@ -5,7 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::digest::Sha256;
+use crate::id::CaptureId;
 use crate::manifest::Codec;
+use crate::verify::sample::WHOLE;
 
 /// Seals evidence of LLM inference runs so that people who do not trust each other can verify it.
 ///
@@ -56,6 +59,9 @@ pub(super) enum Command {
     /// the store; the others are sealed all the same. The same capture always gets the same id; sealed again, nothing is written.
     Seal(SealArgs),
     /// Derive everything again from the leaves up, and refuse by name
+    ///
+    /// WHAT is a capture of the store, or a bundle file, which needs no store. --sample draws a few rows and says how likely they were to show a
+    /// damage; --checkpoint demands that the log still begins with one that you kept. --receipt writes down what was found.
     Verify(VerifyArgs),
     /// What changed between two captures
     ///
@@ -73,8 +79,33 @@ pub(super) enum Command {
     Export(ExportArgs),
     /// Describe a capture: documents, shards, bindings, requests
     Show(ShowArgs),
-    /// Look at the store's append-only log
+    /// Look at the store's append-only log, prove its growth, sign it
     Log(LogArgs),
+    /// Prove that a row belongs to a capture, for somebody who has no store
+    ///
+    /// Writes one JSON document: the capture document, the row record and the path between them, and with --scores the row's scores. Whoever
+    /// has it checks it offline with `witnessmark check-proof`. Of the scores only the one page of the row is read.
+    Prove(ProveArgs),
+    /// Check a proof offline, with nothing but the proof
+    ///
+    /// Takes the proof of a row (witnessmark prove) or of the log's growth (witnessmark log prove). Everything in it is recomputed. It shows that
+    /// the row belongs to the capture id it prints: compare that id with the one you were given, or pass it with --capture.
+    CheckProof(CheckProofArgs),
+    /// Put captures into one file, for an auditor who has no store
+    ///
+    /// The file holds the captures' log entries, proved up to the log's head, and exactly the objects that their manifests name. `witnessmark
+    /// verify FILE` verifies it as it is; `witnessmark unbundle FILE` puts it into a store.
+    Bundle(BundleArgs),
+    /// Put the captures of a bundle into the store
+    ///
+    /// Objects are hashed and entries proved on the way in; then `witnessmark verify ID` judges them. The entries stay those of the log they come
+    /// from: they are kept beside the store's own log, never in it. Prints one whole capture id a line on stdout.
+    Unbundle(UnbundleArgs),
+    /// Find what lies in the store and nothing names; delete it only with --delete
+    ///
+    /// Orphans are objects that no manifest lists (a seal was killed), leftovers are temporary files of such work. Nothing that is named, in use,
+    /// or younger than an hour is touched.
+    Gc(GcArgs),
     /// What a rule protects and what to do when it is broken; without a rule, all of them
     Explain(ExplainArgs),
     /// Print a completion script for a shell
@@ -119,10 +150,10 @@ impl From<CodecArg> for Codec {
     }
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(super) struct VerifyArgs {
-    /// Ids, prefixes or run ids
-    #[arg(value_name = "WHAT", required_unless_present = "all", conflicts_with = "all")]
+    /// Ids, prefixes, run ids, or bundle files
+    #[arg(value_name = "WHAT", required_unless_present_any = ["all", "checkpoint"], conflicts_with = "all")]
     pub(super) what: Vec<String>,
     /// Every capture of the store, and its log
     #[arg(long)]
@@ -139,6 +170,38 @@ pub(super) struct VerifyArgs {
     /// Compare the model and tokenizer files in this folder with their declared digests
     #[arg(long, value_name = "DIR")]
     pub(super) model: Option<PathBuf>,
+    /// Derive only this share of the rows' scores again, a random sample; documents and row records are all looked at
+    #[arg(long, value_name = "P%", value_parser = parse_share, conflicts_with = "quick")]
+    pub(super) sample: Option<u32>,
+    /// Draw the sample by this seed, to repeat it [default: a random one, which is printed]
+    #[arg(long, value_name = "N", requires = "sample")]
+    pub(super) seed: Option<u64>,
+    /// Demand that the log begins with the one of this signed checkpoint (witnessmark log sign)
+    #[arg(long, value_name = "FILE")]
+    pub(super) checkpoint: Option<PathBuf>,
+    /// Demand that this key signed the checkpoint: name+id+base64, or a file with it
+    #[arg(long, value_name = "KEY", requires = "checkpoint")]
+    pub(super) verifier_key: Option<String>,
+    /// Write a receipt of what was looked at and found (with one WHAT)
+    #[arg(long, value_name = "FILE", conflicts_with = "receipt_dir")]
+    pub(super) receipt: Option<PathBuf>,
+    /// Keep a receipt a capture in this folder, and skip captures that have one of a full pass: a long verify can be taken up again
+    #[arg(long, value_name = "DIR")]
+    pub(super) receipt_dir: Option<PathBuf>,
+    /// Skip nothing, whatever receipts there are
+    #[arg(long, requires = "receipt_dir")]
+    pub(super) fresh: bool,
+}
+
+/// A percentage with up to four decimals, in millionths.
+fn parse_share(text: &str) -> Result<u32, String> {
+    let number = text.strip_suffix('%').unwrap_or(text);
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    let digits = |text: &str| text.bytes().all(|c| c.is_ascii_digit());
+    let valid = (1..=3).contains(&whole.len()) && part.len() <= 4 && digits(whole) && digits(part);
+    let ppm = valid.then(|| format!("{whole}{part:0<4}").parse::<u32>().ok()).flatten();
+    let ppm = ppm.filter(|ppm| (1..=WHOLE).contains(ppm));
+    ppm.ok_or_else(|| "a percentage above 0 and up to 100, with at most four decimals, as in 5% or 0.25%".to_owned())
 }
 
 #[derive(Debug, clap::Args)]
@@ -206,6 +269,97 @@ pub(super) struct LogArgs {
 pub(super) enum LogCommand {
     /// All entries, oldest first
     Show,
+    /// Prove that the log of NEW entries begins with the log of OLD entries
+    ///
+    /// Writes one JSON document for whoever kept the root of the older log: nothing was changed, dropped or reordered since.
+    Prove {
+        /// Number of entries then
+        old: u64,
+        /// Number of entries later [default: all]
+        new: Option<u64>,
+        /// Write the proof here instead of stdout
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Check a proof of the log's growth offline; the same as `witnessmark check-proof`
+    Check(CheckProofArgs),
+    /// Sign the log as it is: a C2SP checkpoint that others can keep, and witness
+    ///
+    /// Whoever keeps it can later show with `witnessmark verify --checkpoint FILE` that the log was not rolled back or rewritten.
+    Sign {
+        /// The signing key (witnessmark log keygen)
+        #[arg(long, value_name = "FILE")]
+        key: PathBuf,
+        /// Write the signed checkpoint here instead of stdout
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Make an Ed25519 key to sign the log with
+    ///
+    /// Writes the signing key to FILE, for its owner's eyes only, and the verifier key to FILE.pub; prints the verifier key.
+    Keygen {
+        /// Where to write the key
+        #[arg(long, short, value_name = "FILE")]
+        output: PathBuf,
+        /// Name of the key, without spaces and plus signs [default: the log's origin]
+        #[arg(long)]
+        name: Option<String>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ProveArgs {
+    /// An id, a prefix or a run id
+    pub(super) what: String,
+    /// PROMPT:POSITION or PROMPT:SAMPLE:POSITION, each from 0
+    pub(super) row: String,
+    /// Put the row's scores into the proof
+    #[arg(long)]
+    pub(super) scores: bool,
+    /// Write the proof here instead of stdout
+    #[arg(long, short, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct CheckProofArgs {
+    /// The proof
+    pub(super) file: PathBuf,
+    /// The row must belong to this capture
+    #[arg(long, value_name = "ID")]
+    pub(super) capture: Option<CaptureId>,
+    /// The older log must have this root
+    #[arg(long, value_name = "ROOT")]
+    pub(super) old_root: Option<Sha256>,
+    /// The newer log must have this root
+    #[arg(long, value_name = "ROOT")]
+    pub(super) new_root: Option<Sha256>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct BundleArgs {
+    /// Ids, prefixes or run ids
+    #[arg(required = true, value_name = "WHAT")]
+    pub(super) what: Vec<String>,
+    /// The file to write
+    #[arg(long, short, value_name = "FILE")]
+    pub(super) output: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct UnbundleArgs {
+    /// The bundle; - for stdin
+    pub(super) file: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct GcArgs {
+    /// Delete what was found
+    #[arg(long)]
+    pub(super) delete: bool,
+    /// Also what is younger than an hour: only when nobody seals
+    #[arg(long)]
+    pub(super) now: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -166,8 +166,7 @@ fn seal_dirs(context: &mut Context<'_>, dirs: &[&str]) -> Result<Status, CliErro
 }
 
 fn verify_one(context: &mut Context<'_>, name: &str) -> Result<Status, CliError> {
-    let args =
-        VerifyArgs { what: vec![name.to_owned()], all: false, quick: false, exact: false, spec: None, model: None };
+    let args = VerifyArgs { what: vec![name.to_owned()], ..VerifyArgs::default() };
     verify::run(context, &args)
 }
 

@@ -1,15 +1,28 @@
 //! `witnessmark log`.
 
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
 use super::args::{LogArgs, LogCommand};
-use super::{CliError, Context, Status};
+use super::proof::read_limited;
+use super::{CliError, Context, Status, proof};
+use crate::canon::document;
 use crate::catalog::Catalog;
+use crate::log::Log;
+use crate::note::{MAX_NOTE, SigningKey, origin_line};
 use crate::refusal::Findings;
-use crate::report::text;
-use crate::store::Store;
+use crate::report::{proof as proof_text, text};
+use crate::store::{Fault, Store};
 
 pub(super) fn run(context: &mut Context<'_>, args: &LogArgs) -> Result<Status, CliError> {
-    match args.command {
+    match &args.command {
         LogCommand::Show => show(context),
+        LogCommand::Prove { old, new, output } => prove(context, *old, *new, output.as_deref()),
+        LogCommand::Check(args) => proof::check(context, args),
+        LogCommand::Sign { key, output } => sign(context, key, output.as_deref()),
+        LogCommand::Keygen { output, name } => keygen(context, output, name.as_deref()),
     }
 }
 
@@ -30,4 +43,76 @@ fn show(context: &mut Context<'_>) -> Result<Status, CliError> {
     }
     context.out.say(&text::store_findings(&findings))?;
     Ok(Status::Refused)
+}
+
+fn prove(context: &mut Context<'_>, old: u64, new: Option<u64>, output: Option<&Path>) -> Result<Status, CliError> {
+    let store = Store::open(&context.store)?;
+    let log = Log::load(&store)?;
+    if !log.refusals.is_empty() {
+        return context.refused("store: ", &log.refusals);
+    }
+    let size = log.size().size;
+    let new = new.unwrap_or(size);
+    let usage = || CliError::Usage(format!("OLD ≤ NEW ≤ {size}, the number of entries, and not {old} and {new}"));
+    let proof = log.prove(&store, old, new).ok_or_else(usage)?;
+    let bytes = document::encode(&proof).map_err(|error| CliError::Failed(error.to_string()))?;
+    context.document(&bytes, output)?;
+    context.prose(&format!("proof that the log of {new} entries begins with the log of {old}\n"))?;
+    Ok(Status::Good)
+}
+
+fn sign(context: &mut Context<'_>, key: &Path, output: Option<&Path>) -> Result<Status, CliError> {
+    let text = match read_limited(key, MAX_NOTE)? {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(refusal) => return context.refused("", &[refusal]),
+    };
+    let key = SigningKey::parse(&text).map_err(|error| CliError::Failed(format!("{}: {error}", key.display())))?;
+    let store = Store::open(&context.store)?;
+    let (checkpoint, note) = match Log::sign(&store, &key) {
+        Ok(signed) => signed,
+        Err(Fault::Refused(refusal)) => return context.refused("store: ", &[refusal]),
+        Err(Fault::Error(error)) => return Err(error.into()),
+    };
+    if context.json {
+        context.out.json(&serde_json::json!({
+            "origin": checkpoint.origin, "size": checkpoint.head.size, "root": checkpoint.head.root,
+            "verifier_key": key.verifier().encode(), "checkpoint": note,
+        }))?;
+    }
+    if output.is_some() || !context.json {
+        context.document(note.as_bytes(), output)?;
+    }
+    context.prose(&proof_text::signed(&checkpoint))?;
+    Ok(Status::Good)
+}
+
+fn keygen(context: &mut Context<'_>, output: &Path, name: Option<&str>) -> Result<Status, CliError> {
+    let name = match name {
+        Some(name) => name.to_owned(),
+        None => origin_line(Store::open(&context.store)?.origin()),
+    };
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(|error| CliError::Failed(error.to_string()))?;
+    let key = SigningKey::new(&name, &seed).map_err(|error| CliError::Usage(error.to_string()))?;
+    let public = key.verifier().encode();
+    write_new(output, &format!("{}\n", key.encode()), 0o600)?;
+    let mut path = output.as_os_str().to_owned();
+    path.push(".pub");
+    write_new(Path::new(&path), &format!("{public}\n"), 0o644)?;
+    if context.json {
+        context.out.json(&serde_json::json!({ "name": name, "verifier_key": public }))?;
+    } else {
+        context.out.print(&format!("{public}\n"))?;
+    }
+    Ok(Status::Good)
+}
+
+/// A file that was not there: a key is never written over.
+fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), CliError> {
+    let write = || -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    };
+    write().map_err(|error| CliError::Failed(format!("cannot write {}: {error}", path.display())))
 }

@@ -20,12 +20,14 @@ const BOLD: &str = "\x1b[1m";
 const PLAIN: &str = "\x1b[0m";
 
 /// Words at the start of a line that carry the answer.
-const PAINTED: [(&str, &str); 8] = [
+const PAINTED: [(&str, &str); 10] = [
     ("REFUSED", BOLD_RED),
     ("NOT VERIFIED", BOLD_RED),
     ("DIFFERENT", BOLD_RED),
     ("VERIFIED", BOLD_GREEN),
     ("QUICK PASS", BOLD_GREEN),
+    ("SAMPLE PASS", BOLD_GREEN),
+    ("PROVED", BOLD_GREEN),
     ("IDENTICAL", BOLD_GREEN),
     ("── ", BOLD),
     ("$ ", BOLD),
@@ -52,6 +54,11 @@ impl Out {
     pub(super) fn print(&mut self, text: &str) -> Result<(), CliError> {
         let painted = if self.paint { paint(text) } else { text.to_owned() };
         self.results.write_all(painted.as_bytes()).map_err(broken)
+    }
+
+    /// A result to the byte: no colour, no line feed of ours.
+    pub(super) fn bytes(&mut self, bytes: &[u8]) -> Result<(), CliError> {
+        self.results.write_all(bytes).map_err(broken)
     }
 
     /// A result as one line of JSON.

@@ -154,8 +154,9 @@ pub(super) fn open_or_create(path: &Path) -> Result<(Store, bool), CliError> {
 }
 
 /// A store that was made for nothing goes away again.
-fn remove_if_unused(store: &Store) {
-    let unused = crate::log::Log::load(store).is_ok_and(|log| log.entries.is_empty());
+pub(super) fn remove_if_unused(store: &Store) {
+    let catalog = crate::catalog::Catalog::load(store);
+    let unused = catalog.is_ok_and(|catalog| catalog.captures().is_empty());
     // Somebody else may be staging into it.
     let idle = std::fs::read_dir(store.root().join("tmp")).is_ok_and(|mut entries| entries.next().is_none());
     if unused && idle {

@@ -1,18 +1,26 @@
 //! `witnessmark verify`.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::args::VerifyArgs;
 use super::progress::Progress;
+use super::proof::read_limited;
 use super::{CliError, Context, Status, spec};
+use crate::bundle::Bundle;
 use crate::catalog::{Catalog, Resolved};
 use crate::digest::Sha256;
 use crate::id::{CaptureId, ObjectId};
+use crate::manifest::MAX_DOCUMENT;
+use crate::note::{MAX_NOTE, VerifierKey};
 use crate::refusal::{Findings, Note, Refusal};
-use crate::report::text;
-use crate::store::Store;
+use crate::report::{proof as proof_text, text};
+use crate::spec::Spec;
+use crate::store::{Fault, Store, write_durably};
+use crate::verify::receipt::Receipt;
+use crate::verify::sample::{Sample, Sampled};
 use crate::verify::{Checked, Depth, Options, Outcome, verify};
 
 #[derive(Serialize)]
@@ -22,6 +30,8 @@ struct Line<'a> {
     verified: bool,
     depth: Depth,
     checked: Checked,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sample: Option<SampleLine>,
     manifests: &'a [ObjectId],
     row_root: Option<Sha256>,
     score_root: Option<Sha256>,
@@ -30,59 +40,233 @@ struct Line<'a> {
 }
 
 #[derive(Serialize)]
+struct SampleLine {
+    #[serde(flatten)]
+    sampled: Sampled,
+    caught_1: f64,
+    caught_10: f64,
+}
+
+#[derive(Serialize)]
 struct StoreLine<'a> {
     store: String,
     refusals: &'a [Refusal],
 }
 
+/// Said where nobody kept a checkpoint: the store alone cannot show more.
+const NO_CHECKPOINT: &str =
+    "no kept checkpoint was given (--checkpoint FILE): the order and the times of the log rest on the sealer\n";
+
 pub(super) fn run(context: &mut Context<'_>, args: &VerifyArgs) -> Result<Status, CliError> {
     let Some(spec) = spec::load(context, args.spec.as_deref())? else { return Ok(Status::Refused) };
-    let store = Store::open(&context.store)?;
-    let catalog = Catalog::load(&store)?;
-    let mut status = store_status(context, &catalog)?;
-    let mut subjects = Vec::new();
-    let mut unknown = None;
-    if args.all {
-        subjects.extend(
-            catalog
-                .captures()
-                .into_iter()
-                .map(|capture| Resolved { capture, manifests: catalog.manifests_of(capture) }),
-        );
-        if subjects.is_empty() {
-            status = status.max(nothing(context)?);
-        }
+    if args.receipt.is_some() && (args.all || args.what.len() != 1) {
+        return Err(CliError::Usage(
+            "--receipt takes one WHAT; --receipt-dir DIR keeps a receipt a capture".to_owned(),
+        ));
     }
-    for name in &args.what {
-        match catalog.resolve(name, args.exact) {
-            Ok(resolved) => subjects.push(resolved),
-            Err(error @ crate::catalog::NameError::Unknown { .. }) => {
-                unknown = Some(Status::Undecided);
-                context.out.say(&format!("error: {error}\n"))?;
+    let depth = depth(args)?;
+    let (files, names): (Vec<&String>, Vec<&String>) = args.what.iter().partition(|what| Path::new(what).is_file());
+    let mut status = Status::Good;
+    let mut captures = 0;
+    if args.all || args.checkpoint.is_some() || !names.is_empty() {
+        let store = Store::open(&context.store)?;
+        let catalog = Catalog::load(&store)?;
+        let mut pass = Pass { args, spec: spec.as_ref(), depth, count: names.len() + files.len() };
+        status = status.max(pass.store(context, &catalog, &names)?);
+        captures += catalog.captures().len();
+    }
+    for file in files {
+        let mut pass = Pass { args, spec: spec.as_ref(), depth, count: args.what.len().max(2) };
+        status = status.max(pass.bundle(context, Path::new(file))?);
+    }
+    if args.all && args.checkpoint.is_none() && captures > 0 {
+        if context.json { context.prose(NO_CHECKPOINT)? } else { context.out.print(NO_CHECKPOINT)? }
+    }
+    Ok(status)
+}
+
+fn depth(args: &VerifyArgs) -> Result<Depth, CliError> {
+    let Some(ppm) = args.sample else { return Ok(if args.quick { Depth::Quick } else { Depth::Full }) };
+    let mut random = [0; 8];
+    if args.seed.is_none() {
+        getrandom::fill(&mut random).map_err(|error| CliError::Failed(error.to_string()))?;
+    }
+    Ok(Depth::Sample(Sample { ppm, seed: args.seed.unwrap_or(u64::from_le_bytes(random)) }))
+}
+
+/// One verify of many subjects.
+struct Pass<'a> {
+    args: &'a VerifyArgs,
+    spec: Option<&'a Spec>,
+    depth: Depth,
+    count: usize,
+}
+
+impl Pass<'_> {
+    fn store(
+        &mut self,
+        context: &mut Context<'_>,
+        catalog: &Catalog<'_>,
+        names: &[&String],
+    ) -> Result<Status, CliError> {
+        let mut refusals = [catalog.log.refusals.clone(), catalog.refusals.clone()].concat();
+        if self.args.all {
+            refusals.extend(catalog.log.check_tiles(catalog.store())?);
+            match catalog.log.check_own_checkpoint(catalog.store()) {
+                Ok(_) => {}
+                Err(Fault::Refused(refusal)) => refusals.push(refusal),
+                Err(Fault::Error(error)) => return Err(error.into()),
             }
-            Err(error) => return Err(error.into()),
         }
+        let mut status = store_status(context, refusals)?;
+        status = status.max(self.checkpoint(context, catalog)?);
+        let mut subjects = Vec::new();
+        let mut unknown = None;
+        if self.args.all {
+            let captures = catalog.captures().into_iter();
+            subjects.extend(captures.map(|capture| Resolved { capture, manifests: catalog.manifests_of(capture) }));
+            if subjects.is_empty() {
+                status = status.max(nothing(context)?);
+            }
+        }
+        for name in names {
+            match catalog.resolve(name, self.args.exact) {
+                Ok(resolved) => subjects.push(resolved),
+                Err(error @ crate::catalog::NameError::Unknown { .. }) => {
+                    unknown = Some(Status::Undecided);
+                    context.out.say(&format!("error: {error}\n"))?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.count = self.count.max(subjects.len());
+        status = status.max(self.subjects(context, catalog, &subjects)?);
+        Ok(unknown.map_or(status, |unknown| status.max(unknown)))
     }
-    let depth = if args.quick { Depth::Quick } else { Depth::Full };
-    let options = Options { depth, model: args.model.as_deref(), spec: spec.as_ref() };
-    let progress = Progress::start(context, "verifying");
-    let meter = Arc::clone(&context.meter);
-    let count = subjects.len();
-    for resolved in subjects {
-        let outcome = verify(&catalog, &resolved, options, &meter)?;
-        status = status.max(report(context, &outcome, count)?);
+
+    /// A bundle file: everything that a store would be asked, but what only a log can show.
+    fn bundle(&mut self, context: &mut Context<'_>, path: &Path) -> Result<Status, CliError> {
+        let shown = path.display().to_string();
+        let bundle = match Bundle::open(path)? {
+            Ok(bundle) => bundle,
+            Err(refusal) => return context.refused(&format!("{shown}: "), &[refusal]),
+        };
+        let mut status = Status::Good;
+        if !context.json {
+            context.out.print(&proof_text::bundle(&bundle, &shown))?;
+        }
+        if !bundle.refusals.is_empty() {
+            status = context.refused(&format!("{shown}: "), &bundle.refusals)?;
+        }
+        let catalog = bundle.catalog();
+        let captures = catalog.captures().into_iter();
+        let subjects: Vec<Resolved> =
+            captures.map(|capture| Resolved { capture, manifests: catalog.manifests_of(capture) }).collect();
+        Ok(status.max(self.subjects(context, &catalog, &subjects)?))
     }
-    drop(progress);
-    Ok(unknown.map_or(status, |unknown| status.max(unknown)))
+
+    fn subjects(
+        &self,
+        context: &mut Context<'_>,
+        catalog: &Catalog<'_>,
+        subjects: &[Resolved],
+    ) -> Result<Status, CliError> {
+        let options = Options { depth: self.depth, model: self.args.model.as_deref(), spec: self.spec };
+        let progress = Progress::start(context, "verifying");
+        let meter = Arc::clone(&context.meter);
+        let mut status = Status::Good;
+        for resolved in subjects {
+            if let Some(receipt) = self.kept(resolved)? {
+                skipped(context, resolved, &receipt)?;
+                continue;
+            }
+            let outcome = verify(catalog, resolved, options, &meter)?;
+            let file = self.args.receipt.clone().or_else(|| self.receipt_file(resolved));
+            if let Some(file) = file {
+                let bytes = Receipt::of(&outcome).encode().map_err(|error| CliError::Failed(error.to_string()))?;
+                write_durably(&file, &bytes, true)?;
+            }
+            status = status.max(report(context, &outcome, self.count)?);
+        }
+        drop(progress);
+        Ok(status)
+    }
+
+    fn receipt_file(&self, resolved: &Resolved) -> Option<PathBuf> {
+        self.args.receipt_dir.as_ref().map(|folder| folder.join(format!("{}.json", resolved.capture)))
+    }
+
+    /// The receipt that stands for verifying again.
+    fn kept(&self, resolved: &Resolved) -> Result<Option<PathBuf>, CliError> {
+        let Some(file) = self.receipt_file(resolved) else { return Ok(None) };
+        if let Some(folder) = file.parent() {
+            let failed = |error| CliError::Failed(format!("cannot make {}: {error}", folder.display()));
+            std::fs::create_dir_all(folder).map_err(failed)?;
+        }
+        // With --model or --spec, or where less than everything is asked, a receipt answers another question.
+        let more = self.args.model.is_some() || self.spec.is_some();
+        if self.args.fresh || more || self.depth != Depth::Full || !file.exists() {
+            return Ok(None);
+        }
+        let receipt = read_limited(&file, MAX_DOCUMENT)?.ok().and_then(|bytes| Receipt::parse(&bytes));
+        Ok(receipt.filter(|receipt| receipt.covers(resolved.capture, &resolved.manifests)).map(|_| file))
+    }
+
+    /// The log against a checkpoint that somebody kept.
+    fn checkpoint(&self, context: &mut Context<'_>, catalog: &Catalog<'_>) -> Result<Status, CliError> {
+        let Some(file) = &self.args.checkpoint else { return Ok(Status::Good) };
+        let key = self.args.verifier_key.as_deref().map(read_key).transpose()?;
+        let shown = file.display().to_string();
+        let checked = read_limited(file, MAX_NOTE)?
+            .and_then(|note| catalog.log.check_checkpoint(catalog.store(), &note, key.as_ref(), &shown));
+        let checkpoint = match checked {
+            Ok(checkpoint) => checkpoint,
+            Err(refusal) => return store_status(context, vec![refusal]),
+        };
+        let signature =
+            if key.is_some() { "signed by the key given" } else { "its signature not looked at (--verifier-key KEY)" };
+        if context.json {
+            context.out.json(&serde_json::json!({
+                "checkpoint": shown, "size": checkpoint.head.size, "root": checkpoint.head.root, "signature_checked": key.is_some(),
+                "log_size": catalog.log.size().size,
+            }))?;
+        } else {
+            let now = catalog.log.size().size;
+            let kept = checkpoint.head.size;
+            context.out.print(&format!(
+                "the log of {now} entries begins with the {kept} of the kept checkpoint, {signature}\n"
+            ))?;
+        }
+        Ok(Status::Good)
+    }
+}
+
+/// A verifier key, as it is or from a file.
+fn read_key(text: &str) -> Result<VerifierKey, CliError> {
+    let content = if text.contains('+') && !Path::new(text).is_file() {
+        text.to_owned()
+    } else {
+        std::fs::read_to_string(text).map_err(|error| CliError::Failed(format!("cannot read {text}: {error}")))?
+    };
+    VerifierKey::parse(&content).map_err(|error| CliError::Usage(format!("--verifier-key: {error}")))
+}
+
+fn skipped(context: &mut Context<'_>, resolved: &Resolved, receipt: &Path) -> Result<(), CliError> {
+    let shown = receipt.display().to_string();
+    if context.json {
+        return context
+            .out
+            .json(&serde_json::json!({ "capture": resolved.capture, "skipped": true, "receipt": shown }));
+    }
+    context.out.print(&format!(
+        "capture {}\nSKIPPED: {shown} is the receipt of an earlier full pass; nothing was looked at now (--fresh looks again)\n\n",
+        resolved.capture
+    ))
 }
 
 /// The log and the refs: faults of the store, whatever is asked of it.
-fn store_status(context: &mut Context<'_>, catalog: &Catalog<'_>) -> Result<Status, CliError> {
-    let refusals = [catalog.log.refusals.clone(), catalog.refusals.clone()].concat();
-    refuse_store(context, &Findings::from(refusals).sorted())
-}
-
-fn refuse_store(context: &mut Context<'_>, findings: &Findings) -> Result<Status, CliError> {
+fn store_status(context: &mut Context<'_>, refusals: Vec<Refusal>) -> Result<Status, CliError> {
+    let findings = Findings::from(refusals).sorted();
     if findings.refusals.is_empty() {
         return Ok(Status::Good);
     }
@@ -90,7 +274,7 @@ fn refuse_store(context: &mut Context<'_>, findings: &Findings) -> Result<Status
         let store = context.store.display().to_string();
         context.out.json(&StoreLine { store, refusals: &findings.refusals })?;
     } else {
-        context.out.print(&text::store_findings(findings))?;
+        context.out.print(&text::store_findings(&findings))?;
     }
     Ok(Status::Refused)
 }
@@ -99,18 +283,24 @@ fn nothing(context: &mut Context<'_>) -> Result<Status, CliError> {
     let mut findings = Findings::default();
     let subject = crate::refusal::Subject::File("log".to_owned());
     findings.refuse(crate::refusal::Rule::NothingToVerify, subject, "sealed captures", "none");
-    refuse_store(context, &findings)
+    store_status(context, findings.refusals)
 }
 
 fn report(context: &mut Context<'_>, outcome: &Outcome, count: usize) -> Result<Status, CliError> {
     let document = outcome.verified.as_ref().map(|verified| &verified.manifest().capture);
     if context.json {
+        let sample = outcome.sampled.map(|sampled| SampleLine {
+            sampled,
+            caught_1: sampled.caught(1),
+            caught_10: sampled.caught(10),
+        });
         context.out.json(&Line {
             capture: outcome.capture,
             run_id: outcome.run_id.as_deref(),
             verified: outcome.verified.is_some(),
             depth: outcome.depth,
             checked: outcome.checked,
+            sample,
             manifests: &outcome.manifests,
             row_root: document.map(|document| document.row_root),
             score_root: document.and_then(|document| document.score_root),

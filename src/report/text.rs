@@ -14,6 +14,7 @@ use crate::manifest::Manifest;
 use crate::refusal::{Findings, Note, NoteKind, Refusal, Rule};
 use crate::rule::{Applies, about};
 use crate::seal::Sealed;
+use crate::verify::sample::Sampled;
 use crate::verify::{Depth, Outcome};
 
 /// Refusals of one rule that are listed before the rest is counted.
@@ -41,20 +42,20 @@ pub fn count(number: u64, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
 }
 
-struct Page(String);
+pub(super) struct Page(pub(super) String);
 
 impl Page {
-    fn line(&mut self, text: impl std::fmt::Display) {
+    pub(super) fn line(&mut self, text: impl std::fmt::Display) {
         // Writing to a String cannot fail.
         let _ignored = writeln!(self.0, "{text}");
     }
 
-    fn field(&mut self, label: &str, text: impl std::fmt::Display) {
+    pub(super) fn field(&mut self, label: &str, text: impl std::fmt::Display) {
         self.line(format_args!("  {label:<LABEL$} {text}"));
     }
 
     /// Words after a label, broken into lines of a readable width.
-    fn words(&mut self, label: &str, text: &str) {
+    pub(super) fn words(&mut self, label: &str, text: &str) {
         let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
         self.list(label, &words, "");
     }
@@ -206,8 +207,24 @@ fn verdict(outcome: &Outcome) -> String {
                 .to_owned()
         }
         Depth::Quick => "QUICK PASS: every byte hashed; a baseline has no scores to derive again".to_owned(),
+        Depth::Sample(_) => sample_verdict(outcome.sampled),
         Depth::Rows => "ROWS ONLY: no scores shard was opened".to_owned(),
     }
+}
+
+fn sample_verdict(sampled: Option<Sampled>) -> String {
+    let Some(sampled) = sampled else { return "SAMPLE PASS: a baseline has no scores to draw from".to_owned() };
+    let percent = |damaged| 100.0 * sampled.caught(damaged);
+    format!(
+        "SAMPLE PASS: {} of {} rows of scores derived again, drawn by seed {}; all documents and row records.\n\
+         One damaged row would have been caught with probability {:.2} %, at least one of ten with {:.2} %.\n\
+         The other scores were neither hashed nor derived; f32_sha256_at_capture and chain_sha256 were not asked",
+        sampled.drawn,
+        sampled.rows,
+        sampled.sample.seed,
+        percent(1),
+        percent(10)
+    )
 }
 
 /// Faults of the store itself, not of one capture.

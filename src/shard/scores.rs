@@ -7,7 +7,7 @@
 use std::io::{self, Read, Write};
 
 use super::page::{Decompressor, Encoding, MAX_HEADER, PageHeader};
-use super::thrift::Struct;
+use super::thrift::{Reader, Struct};
 use super::{CREATED_BY, MAGIC, ShardFault};
 use crate::digest::Blake3Stream;
 use crate::id::ObjectId;
@@ -17,6 +17,12 @@ use crate::manifest::{Codec, ScoreShard};
 pub const CUT_BYTES: u64 = 64 << 20;
 const READ_STEP: usize = 64 << 10;
 const FLOAT: i32 = 4;
+/// Length of the footer, and the closing magic.
+const TRAILER: usize = 8;
+/// No footer is longer: some forty bytes of names, and a dozen varints.
+const MAX_FOOTER: u32 = 1024;
+/// No page location is longer: three varints with their field headers, and an end.
+const MAX_LOCATION: u64 = 32;
 
 fn codec_number(codec: Codec) -> i32 {
     match codec {
@@ -53,6 +59,16 @@ impl Layout {
         self.uncompressed += long(header_len) + u64::from(self.vocab) * 4;
     }
 
+    /// Whether the pages follow each other from the opening magic on.
+    fn is_contiguous(&self) -> bool {
+        let mut end = long(MAGIC.len());
+        self.pages.iter().all(|&(offset, size)| {
+            let follows = offset == end;
+            end = offset.saturating_add(u64::from(size));
+            follows
+        })
+    }
+
     /// Offset index, footer and closing magic.
     fn tail(&self) -> Vec<u8> {
         let vocab = u64::from(self.vocab);
@@ -61,12 +77,7 @@ impl Layout {
             Struct::default().i64(1, offset).i32(2, i32::try_from(size).unwrap_or(i32::MAX)).i64(3, long(row) * vocab)
         });
         let index = Struct::default().structs(1, locations).finish();
-        let column = Struct::default()
-            .i32(1, FLOAT)
-            .i32s(2, &[Encoding::ByteStreamSplit.number()])
-            .texts(3, &["score"])
-            .i32(4, codec_number(self.codec))
-            .i64(5, values)
+        let column = column_start(self.codec, values)
             .i64(6, self.uncompressed)
             .i64(7, self.end - long(MAGIC.len()))
             .i64(9, long(MAGIC.len()));
@@ -75,19 +86,28 @@ impl Layout {
             .nested(3, column)
             .i64(4, self.end)
             .i32(5, i32::try_from(index.len()).unwrap_or(i32::MAX));
-        let schema =
-            [Struct::default().text(4, "scores").i32(5, 1), Struct::default().i32(1, FLOAT).i32(3, 0).text(4, "score")];
         let group = Struct::default().structs(1, [chunk].into_iter()).i64(2, self.uncompressed).i64(3, values);
-        let footer = Struct::default()
-            .i32(1, 1)
-            .structs(2, schema.into_iter())
-            .i64(3, values)
-            .structs(4, [group].into_iter())
-            .text(6, CREATED_BY)
-            .finish();
+        let footer = footer_start(values).structs(4, [group].into_iter()).text(6, CREATED_BY).finish();
         let footer_len = u32::try_from(footer.len()).unwrap_or(u32::MAX).to_le_bytes();
         [index.as_slice(), &footer, &footer_len, MAGIC].concat()
     }
+}
+
+/// A column's metadata up to the sizes, which depend on the pages.
+fn column_start(codec: Codec, values: u64) -> Struct {
+    Struct::default()
+        .i32(1, FLOAT)
+        .i32s(2, &[Encoding::ByteStreamSplit.number()])
+        .texts(3, &["score"])
+        .i32(4, codec_number(codec))
+        .i64(5, values)
+}
+
+/// The footer up to its row group.
+fn footer_start(values: u64) -> Struct {
+    let root = Struct::default().text(4, "scores").i32(5, 1);
+    let column = Struct::default().i32(1, FLOAT).i32(3, 0).text(4, "score");
+    Struct::default().i32(1, 1).structs(2, [root, column].into_iter()).i64(3, values)
 }
 
 /// Writes a scores shard page by page.
@@ -279,6 +299,104 @@ impl<R: Read> ScoresReader<R> {
         };
         Ok((ObjectId(self.hash.digest()), good))
     }
+}
+
+/// Reads from a place of the shard's bytes: all of the buffer, or nothing.
+pub type ReadAt<'r> = dyn FnMut(&mut [u8], u64) -> io::Result<()> + 'r;
+
+/// Where the pages of a scores shard lie, by its own offset index: one row can be read without the others.
+///
+/// The index is read strictly: index, footer and closing magic must be the ones that its own page sizes imply. Only the sum of the header
+/// lengths is taken from the footer, as nothing short of reading every header shows it. What lies in a page is bound by the row's score digest.
+pub struct PageIndex {
+    layout: Layout,
+}
+
+impl PageIndex {
+    /// Reads the index at the end of `shard`, whose rows have `vocab` scores.
+    ///
+    /// # Errors
+    /// When it cannot be read. The inner result is the fault of a shard that does not end as its own pages imply.
+    pub fn read(read_at: &mut ReadAt<'_>, shard: &ScoreShard, vocab: u32) -> io::Result<Result<Self, ShardFault>> {
+        let fault = || Ok(Err(ShardFault::new("the offset index and footer that the pages imply", "other bytes")));
+        let end = long(TRAILER);
+        let mut trailer = [0; TRAILER];
+        let Some(trailer_at) = shard.bytes.checked_sub(end) else { return fault() };
+        read_at(&mut trailer, trailer_at)?;
+        let [a, b, c, d, ..] = trailer;
+        let footer_len = u32::from_le_bytes([a, b, c, d]);
+        let footer_at = trailer_at.checked_sub(u64::from(footer_len));
+        let (Some(footer_at), true) = (footer_at, footer_len <= MAX_FOOTER) else { return fault() };
+        let mut footer = vec![0; usize::try_from(footer_len).unwrap_or(0)];
+        read_at(&mut footer, footer_at)?;
+        let values = shard.rows.saturating_mul(u64::from(vocab));
+        let sizes = read_sizes(&footer, shard.codec, values);
+        let Some((uncompressed, index_at)) = sizes else { return fault() };
+        let headers = uncompressed.checked_sub(values.saturating_mul(4));
+        let most = shard.rows.saturating_mul(long(MAX_HEADER));
+        let index_len =
+            footer_at.checked_sub(index_at).filter(|len| *len <= shard.rows.saturating_mul(MAX_LOCATION) + 16);
+        let (Some(index_len), true) = (index_len, headers.is_some_and(|len| len <= most)) else { return fault() };
+        let mut tail = vec![0; usize::try_from(index_len).unwrap_or(0)];
+        read_at(&mut tail, index_at)?;
+        let Some(pages) = read_locations(&tail, shard.rows) else { return fault() };
+        tail.extend(footer);
+        tail.extend(trailer);
+        let end = pages.last().map_or(0, |&(offset, size)| offset.saturating_add(u64::from(size)));
+        let layout = Layout { codec: shard.codec, vocab, pages, end, uncompressed };
+        if layout.is_contiguous() && layout.tail() == tail { Ok(Ok(Self { layout })) } else { fault() }
+    }
+
+    /// Reads the page of the row at `row` of the shard, from 0.
+    ///
+    /// # Errors
+    /// When it cannot be read. The inner result is the fault of a page that does not begin with its header.
+    pub fn page(&self, row: u64, read_at: &mut ReadAt<'_>, page: &mut RawPage) -> io::Result<Result<(), ShardFault>> {
+        let place = usize::try_from(row).ok().and_then(|row| self.layout.pages.get(row));
+        let Some(&(offset, size)) = place else { return Ok(Err(ShardFault::new("a page", "none").in_page(row))) };
+        page.body.resize(usize::try_from(size).unwrap_or(0), 0);
+        read_at(&mut page.body, offset)?;
+        let (header, len) = match PageHeader::decode(&page.body, Encoding::ByteStreamSplit) {
+            Ok(found) => found,
+            Err(fault) => return Ok(Err(fault.in_page(row))),
+        };
+        page.body.drain(..len);
+        if u64::from(header.compressed) != page.body_len() {
+            let found = format!("a page that claims {} bytes", header.compressed);
+            return Ok(Err(
+                ShardFault::new(format!("the {} bytes of the offset index", page.body_len()), found).in_page(row)
+            ));
+        }
+        page.header = Some(header);
+        page.codec = Some(self.layout.codec);
+        Ok(Ok(()))
+    }
+}
+
+/// Uncompressed size, headers included, and where the index begins.
+fn read_sizes(footer: &[u8], codec: Codec, values: u64) -> Option<(u64, u64)> {
+    let mut reader = Reader::new(footer);
+    reader.exact(&footer_start(values).open_structs(4, 1))?;
+    reader.exact(&Struct::default().open_structs(1, 1))?;
+    reader.exact(&Struct::default().i64(2, 0).open_nested(3))?;
+    reader.exact(&column_start(codec, values).open())?;
+    let uncompressed = reader.i64(1)?;
+    let compressed = reader.i64(1)?;
+    Some((uncompressed, compressed.checked_add(long(MAGIC.len()))?))
+}
+
+/// Offset and size of each page.
+fn read_locations(index: &[u8], rows: u64) -> Option<Vec<(u64, u32)>> {
+    let mut reader = Reader::new(index);
+    reader.structs(1, rows)?;
+    let mut pages = Vec::new();
+    for _ in 0..rows {
+        let (offset, size) = (reader.i64(1)?, reader.i32(1)?);
+        reader.i64(1)?;
+        reader.stop()?;
+        pages.push((offset, u32::try_from(size).ok()?));
+    }
+    Some(pages)
 }
 
 /// Checks and decompresses a page into the planes of its row; `planes` is resized to `[4, vocab]`.

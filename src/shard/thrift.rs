@@ -96,6 +96,23 @@ impl Struct {
         self
     }
 
+    /// The header of a list of structs that are written apart.
+    pub(super) fn open_structs(mut self, id: u8, len: usize) -> Vec<u8> {
+        self.list(id, STRUCT, len);
+        self.bytes
+    }
+
+    /// The header of a struct field that is written apart.
+    pub(super) fn open_nested(mut self, id: u8) -> Vec<u8> {
+        self.header(id, STRUCT);
+        self.bytes
+    }
+
+    /// The bytes so far, without an end.
+    pub(super) fn open(self) -> Vec<u8> {
+        self.bytes
+    }
+
     fn list(&mut self, id: u8, kind: u8, len: usize) {
         self.header(id, LIST);
         match u8::try_from(len) {
@@ -143,6 +160,27 @@ impl<'a> Reader<'a> {
         let raw = self.varint()?;
         let value = (raw >> 1).cast_signed() ^ (raw & 1).cast_signed().checked_neg()?;
         i32::try_from(value).ok()
+    }
+
+    /// Takes the header of an i64 field that follows its predecessor by `delta`, and its value, which is not negative.
+    pub(super) fn i64(&mut self, delta: u8) -> Option<u64> {
+        (self.byte()? == delta << 4 | I64).then_some(())?;
+        let raw = self.varint()?;
+        (raw & 1 == 0).then_some(raw >> 1)
+    }
+
+    /// Takes the header of a list of `len` structs.
+    pub(super) fn structs(&mut self, delta: u8, len: u64) -> Option<()> {
+        (self.byte()? == delta << 4 | LIST).then_some(())?;
+        let head = self.byte()?;
+        let found = if head == 0xf0 | STRUCT { self.varint()? } else { u64::from(head >> 4) };
+        (head & 0xf == STRUCT && found == len).then_some(())
+    }
+
+    /// Takes exactly these bytes.
+    pub(super) fn exact(&mut self, expected: &[u8]) -> Option<()> {
+        let end = self.at.checked_add(expected.len())?;
+        (self.bytes.get(self.at..end)? == expected).then(|| self.at = end)
     }
 
     /// Takes the header of a struct field.

@@ -10,16 +10,23 @@
 #![allow(unreachable_pub, reason = "what the modules of this one binary share")]
 
 mod bad_input;
+mod bundles;
 mod captures;
 mod cli;
+mod crash;
 mod drill;
 mod export;
 mod forge;
 mod frozen;
+mod garbage;
 mod interop;
 mod layers;
+mod logs;
 mod made_up;
+mod proofs;
 mod properties;
+mod receipts;
+mod samples;
 mod schemas;
 mod support;
 mod synth;

@@ -1,0 +1,102 @@
+//! `witnessmark bundle` and `witnessmark unbundle`.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use super::args::{BundleArgs, UnbundleArgs};
+use super::progress::Progress;
+use super::seal::{open_or_create, remove_if_unused};
+use super::{CliError, Context, Status};
+use crate::bundle;
+use crate::catalog::Catalog;
+use crate::report::proof as text;
+use crate::store::{Fault, NEW, Store};
+
+const BUFFER: usize = 1 << 18;
+
+pub(super) fn write(context: &mut Context<'_>, args: &BundleArgs) -> Result<Status, CliError> {
+    let store = Store::open(&context.store)?;
+    let catalog = Catalog::load(&store)?;
+    if !catalog.log.refusals.is_empty() {
+        return context.refused("store: ", &catalog.log.refusals);
+    }
+    let mut places = BTreeSet::new();
+    for name in &args.what {
+        let resolved = catalog.resolve(name, false)?;
+        let own = bundle::places(&catalog, &resolved);
+        if own.is_empty() {
+            let message = format!(
+                "{name} came into this store with a bundle, and its entry is in another log: hand on that bundle"
+            );
+            return Err(CliError::Usage(message));
+        }
+        places.extend(own);
+    }
+    let shown = args.output.display().to_string();
+    let failed = |error: io::Error| CliError::Failed(format!("cannot write {shown}: {error}"));
+    let folder = args.output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mode = std::fs::Permissions::from_mode(0o666);
+    let mut file = tempfile::Builder::new().prefix(NEW).permissions(mode).tempfile_in(folder).map_err(failed)?;
+    let progress = Progress::start(context, "bundling");
+    let written = bundle::write(&catalog, &places, &mut BufWriter::with_capacity(BUFFER, &mut file), &context.meter);
+    drop(progress);
+    let made = match written {
+        Ok(made) => made,
+        Err(Fault::Error(_)) if context.meter.is_stopped() => return Err(CliError::Interrupted),
+        Err(Fault::Error(error)) => return Err(error.into()),
+        Err(Fault::Refused(refusal)) => return context.refused("", &[refusal]),
+    };
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(&args.output).map_err(|error| failed(error.error))?;
+    if context.json {
+        let captures: BTreeSet<_> = made.header.entries.iter().map(|proved| proved.entry.capture).collect();
+        context.out.json(&serde_json::json!({
+            "file": shown, "bytes": made.bytes, "objects": made.header.objects.len(), "captures": captures, "head": made.header.head,
+        }))?;
+    } else {
+        context.prose(&text::bundled(&made, &shown))?;
+    }
+    Ok(Status::Good)
+}
+
+pub(super) fn unbundle(context: &mut Context<'_>, args: &UnbundleArgs) -> Result<Status, CliError> {
+    let failed = |error: io::Error| CliError::Failed(format!("cannot open {}: {error}", args.file.display()));
+    let input: Box<dyn Read> = if args.file == Path::new("-") {
+        Box::new(io::stdin().lock())
+    } else {
+        Box::new(File::open(&args.file).map_err(failed)?)
+    };
+    let (store, made) = open_or_create(&context.store)?;
+    let progress = Progress::start(context, "unbundling");
+    let result = bundle::unbundle(&store, &mut BufReader::with_capacity(BUFFER, input), &context.meter);
+    drop(progress);
+    if made && !matches!(result, Ok(Ok(_))) {
+        remove_if_unused(&store);
+    }
+    let unbundled = match result {
+        Ok(Ok(unbundled)) => unbundled,
+        Ok(Err(refusals)) => return context.refused(&format!("{}: ", args.file.display()), &refusals),
+        Err(_) if context.meter.is_stopped() => return Err(CliError::Interrupted),
+        Err(error) => return Err(error.into()),
+    };
+    let entries = &unbundled.header.entries;
+    if context.json {
+        for proved in entries {
+            context.out.json(&serde_json::json!({
+                "capture": proved.entry.capture, "manifest": proved.entry.manifest, "origin": unbundled.header.head.origin,
+                "entry": proved.index, "record": unbundled.record, "already": unbundled.already,
+            }))?;
+        }
+        return Ok(Status::Good);
+    }
+    let mut seen = BTreeSet::new();
+    for proved in entries.iter().filter(|proved| seen.insert(proved.entry.capture)) {
+        context.out.print(&format!("{}\n", proved.entry.capture))?;
+    }
+    context.out.flush()?;
+    context.prose(&text::unbundled(&unbundled))?;
+    Ok(Status::Good)
+}

@@ -1,0 +1,121 @@
+//! Prove: the proof of one row, made from a store.
+//!
+//! A capture and a row key go in, a [`RowProof`] comes out. All rows shards are read, for their leaf hashes; of the scores, only the one page
+//! of the row, found through its shard's offset index. What is read is checked against the id before it is handed on, so no
+//! proof is made that would not hold. See `specs/format-v1.md`, section 12.
+
+use std::io::Seek;
+use std::os::unix::fs::FileExt;
+
+use crate::canon::scores::Canonical;
+use crate::catalog::{Catalog, Resolved, read_manifest};
+use crate::id::RowKey;
+use crate::manifest::Manifest;
+use crate::merkle::{inclusion_path, leaf_hash, root_of};
+use crate::proof::RowProof;
+use crate::refusal::{Refusal, Rule, Subject};
+use crate::row::Row;
+use crate::shard::page::Decompressor;
+use crate::shard::rows as row_shard;
+use crate::shard::scores::{PageIndex, RawPage, decode_page};
+use crate::store::{Fault, Store, io_error};
+
+/// Proves that the row with `key` belongs to the capture; none where the capture has no such row.
+///
+/// # Errors
+/// When the store cannot be read.
+///
+/// # Refusals
+/// Whatever keeps the row, or its scores, from leading to the capture id.
+pub fn prove_row(
+    catalog: &Catalog<'_>,
+    resolved: &Resolved,
+    key: RowKey,
+    scores: bool,
+) -> Result<Option<RowProof>, Fault> {
+    let store = catalog.store();
+    let refuse =
+        |rule, subject, expected: String, found: String| Fault::Refused(Refusal::new(rule, subject, expected, found));
+    let Some(id) = resolved.manifests.first() else {
+        let expected = "a manifest in the log".to_owned();
+        return Err(refuse(Rule::NothingToVerify, Subject::Capture, expected, "none".to_owned()));
+    };
+    let manifest = read_manifest(store, id, resolved.capture)?;
+    let (mut leaves, mut found, mut record) = (Vec::new(), None, Vec::new());
+    for (number, shard) in manifest.row_shards.iter().enumerate() {
+        let role = format!("rows shard {number}");
+        let bytes = store.read_object(&shard.object, Some(shard.bytes), u64::MAX, &role)?;
+        let rows = row_shard::decode(&bytes, shard.rows).map_err(|fault| {
+            refuse(Rule::ShardNoncanonical, Subject::Object(shard.object, role), fault.expected, fault.found)
+        })?;
+        for row in rows {
+            row.write_record(&mut record);
+            if row.key == key {
+                found = Some((leaves.len(), row, record.clone()));
+            }
+            leaves.push(leaf_hash(&record));
+        }
+    }
+    let document = &manifest.capture;
+    let root = root_of(&leaves);
+    if root != document.row_root {
+        return Err(refuse(
+            Rule::RootMismatch,
+            Subject::Capture,
+            format!("row root {}", document.row_root),
+            root.to_string(),
+        ));
+    }
+    let Some((index, row, record)) = found else { return Ok(None) };
+    let place = u64::try_from(index).unwrap_or(u64::MAX);
+    let path = inclusion_path(&leaves, place).unwrap_or_default();
+    let scores = if scores { read_scores(store, &manifest, place, &row)? } else { None };
+    let proof = RowProof::new(manifest.capture, place, &record, path, scores.as_ref());
+    proof.check().map_err(Fault::Refused)?;
+    Ok(Some(proof))
+}
+
+/// The scores of one row, by its page alone; none in a baseline.
+fn read_scores(store: &Store, manifest: &Manifest, place: u64, row: &Row) -> Result<Option<Canonical>, Fault> {
+    let Some(vocab) = manifest.capture.vocab_size.and_then(|vocab| u32::try_from(vocab).ok()) else { return Ok(None) };
+    let mut base = 0_u64;
+    for (number, shard) in manifest.score_shards.iter().enumerate() {
+        let end = base.saturating_add(shard.rows);
+        if place >= end {
+            base = end;
+            continue;
+        }
+        let role = format!("scores shard {number}");
+        let path = store.root().join(Store::object_path(&shard.object));
+        let (mut file, _) = store.open_object(&shard.object, Some(shard.bytes), &role)?;
+        let start = file.stream_position().map_err(io_error("read", &path))?;
+        let mut read_at = |out: &mut [u8], at: u64| file.read_exact_at(out, start.saturating_add(at));
+        let index = PageIndex::read(&mut read_at, shard, vocab).map_err(io_error("read", &path))?;
+        let index = index.map_err(|fault| {
+            let subject = Subject::Object(shard.object, role);
+            Fault::Refused(Refusal::new(Rule::ShardNoncanonical, subject, fault.expected, fault.found))
+        })?;
+        let mut page = RawPage::default();
+        let found = index.page(place - base, &mut read_at, &mut page).map_err(io_error("read", &path))?;
+        let mut decompressor = Decompressor::new().map_err(io_error("set up", "a decompressor"))?;
+        let (mut planes, mut scores) = (Vec::new(), Canonical::default());
+        let decoded = found.and_then(|()| decode_page(&page, vocab, &mut decompressor, &mut planes));
+        decoded.map_err(|fault| {
+            Fault::Refused(Refusal::new(Rule::ShardNoncanonical, Subject::Row(row.key), fault.expected, fault.found))
+        })?;
+        scores.set_from_planes(&planes);
+        let digest = scores.digest();
+        if row.score_digest == Some(digest) {
+            return Ok(Some(scores));
+        }
+        let expected = row.score_digest.map_or("no scores".to_owned(), |digest| format!("score digest {digest}"));
+        return Err(Fault::Refused(Refusal::new(
+            Rule::ScoreWitness,
+            Subject::Row(row.key),
+            expected,
+            digest.to_string(),
+        )));
+    }
+    let subject = Subject::Row(row.key);
+    Err(Fault::Refused(Refusal::new(Rule::TreeSize, subject, "a page of scores", "no shard with it")))
+}

@@ -1,0 +1,215 @@
+//! The log: growth proofs, tiles, signed checkpoints, and a log that is put back.
+
+use std::fs;
+
+use witnessmark::id::{CaptureId, Nanos, ObjectId};
+use witnessmark::log::Log;
+use witnessmark::manifest::Act;
+use witnessmark::store::Store;
+
+use crate::support::{Bench, copy_folder, embedded, files};
+
+/// Acts that nothing stands behind: enough for a log.
+fn grow(store: &Store, count: u16) {
+    let size = u16::try_from(Log::load(store).unwrap().size().size).unwrap();
+    let act = |n: u16| {
+        let mut bytes = [0; 32];
+        bytes[..2].copy_from_slice(&n.to_le_bytes());
+        (Act::Seal, CaptureId(witnessmark::digest::Sha256(bytes)), ObjectId(witnessmark::digest::Blake3(bytes)))
+    };
+    let acts: Vec<_> = (size..size + count).map(act).collect();
+    Log::append(store, &acts, Nanos(1), "test 1").unwrap();
+}
+
+fn store(bench: &Bench) -> Store {
+    Store::create(&bench.store(), "00".repeat(16)).unwrap()
+}
+
+#[test]
+fn growth_is_proved_and_checked_offline() {
+    let bench = Bench::new();
+    grow(&store(&bench), 7);
+    let run = bench.run(&["log", "prove", "3", "-o", "growth.json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let proof: serde_json::Value =
+        serde_json::from_slice(&fs::read(bench.folder.path().join("growth.json")).unwrap()).unwrap();
+    assert_eq!((&proof["old_size"], &proof["new_size"]), (&3.into(), &7.into()));
+    let root = |key: &str| proof[key].as_str().unwrap().to_owned();
+    fs::remove_dir_all(bench.store()).unwrap();
+    for command in [&["check-proof", "growth.json"][..], &["log", "check", "growth.json"]] {
+        let run = bench.run(command);
+        assert_eq!(run.status, 0, "{}", run.stdout);
+    }
+    let (old, new) = (root("old_root"), root("new_root"));
+    assert_eq!(bench.run(&["log", "check", "growth.json", "--old-root", &old, "--new-root", &new]).status, 0);
+    let run = bench.run(&["log", "check", "growth.json", "--old-root", &new]);
+    assert_eq!((run.status, run.refused()), (2, vec!["proof-invalid".to_owned()]));
+    let mut bad = proof.clone();
+    bad["old_size"] = 4.into();
+    fs::write(bench.folder.path().join("growth.json"), bad.to_string()).unwrap();
+    let run = bench.run(&["check-proof", "growth.json"]);
+    assert_eq!((run.status, run.refused()), (2, vec!["proof-invalid".to_owned()]));
+}
+
+#[test]
+fn sizes_that_are_not_there_are_a_wrong_command_line() {
+    let bench = Bench::new();
+    grow(&store(&bench), 2);
+    for sizes in [&["3"][..], &["2", "1"], &["1", "3"]] {
+        assert_eq!(bench.run(&[&["log", "prove"], sizes].concat()).status, 64, "{sizes:?}");
+    }
+    assert_eq!(bench.run(&["log", "prove", "0"]).status, 0);
+}
+
+#[test]
+fn tiles_grow_with_the_log() {
+    let bench = Bench::new();
+    let store = store(&bench);
+    let tiles = || {
+        let root = bench.store().join("log/tile");
+        let paths = files(&root).into_iter();
+        paths.map(|path| path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    grow(&store, 1);
+    grow(&store, 4);
+    assert_eq!(tiles(), ["0/000.p/1", "0/000.p/5"]);
+    grow(&store, 251);
+    // The full tile is there, so its partial ones are gone.
+    assert_eq!(tiles(), ["0/000", "1/000.p/1"]);
+    grow(&store, 44);
+    assert_eq!(tiles(), ["0/000", "0/001.p/44", "1/000.p/1"]);
+    assert_eq!(fs::metadata(bench.store().join("log/tile/0/000")).unwrap().len(), 8192);
+    let log = Log::load(&store).unwrap();
+    assert_eq!(log.check_tiles(&store).unwrap(), []);
+    // Tiles may be absent, and come back with the next append.
+    fs::remove_dir_all(bench.store().join("log/tile")).unwrap();
+    assert_eq!(log.check_tiles(&store).unwrap(), []);
+    grow(&store, 1);
+    assert_eq!(tiles(), ["0/000", "0/001.p/45", "1/000.p/1"]);
+}
+
+#[test]
+fn a_tile_that_is_not_the_logs_is_refused() {
+    let bench = Bench::new();
+    bench.seal(&embedded("oracle-c1-rep0"));
+    bench.seal(&embedded("oracle-c4-rep0"));
+    let tile = bench.store().join("log/tile/0/000.p/2");
+    let good = fs::read(&tile).unwrap();
+    let mut bad = good.clone();
+    bad[40] ^= 1;
+    let verify = || bench.run(&["verify", "--all", "--quick"]);
+    assert_eq!(verify().status, 0);
+    for (bytes, path) in [(&bad, "0/000.p/2"), (&good, "0/000.p/1"), (&good, "0/000.p/3"), (&good, "0/stray")] {
+        let path = bench.store().join("log/tile").join(path);
+        let before = fs::read(&path).ok();
+        fs::write(&path, bytes).unwrap();
+        let run = verify();
+        assert_eq!((run.status, run.refused()), (2, vec!["log-inconsistent".to_owned()]), "{}", path.display());
+        match before {
+            Some(before) => fs::write(&path, before).unwrap(),
+            None => fs::remove_file(&path).unwrap(),
+        }
+    }
+    assert_eq!(verify().status, 0);
+}
+
+/// Puts the entries and the head of a log as it was back into a store.
+fn put_back(bench: &Bench, old: &std::path::Path) {
+    for file in ["entries", "head"] {
+        fs::copy(old.join(file), bench.store().join("log").join(file)).unwrap();
+    }
+}
+
+#[test]
+fn a_log_that_is_put_back_is_seen_by_who_kept_a_checkpoint() {
+    let bench = Bench::new();
+    bench.seal(&embedded("oracle-c1-rep0"));
+    let old = bench.folder.path().join("old-log");
+    copy_folder(&bench.store().join("log"), &old);
+    bench.seal(&embedded("oracle-c4-rep0"));
+    assert_eq!(bench.run(&["log", "keygen", "-o", "key"]).status, 0);
+    assert_eq!(bench.run(&["log", "sign", "--key", "key", "-o", "kept"]).status, 0);
+    let kept = ["verify", "--all", "--quick", "--checkpoint", "kept", "--verifier-key", "key.pub"];
+    let run = bench.run(&kept);
+    assert_eq!(run.status, 0, "{}", run.stdout);
+    assert!(!run.stdout.contains("rest on the sealer"));
+
+    put_back(&bench, &old);
+    let run = bench.run(&kept);
+    assert_eq!((run.status, run.refused()), (2, vec!["log-inconsistent".to_owned()]));
+    // Without one the tile of the second entry, and the checkpoint in the store, still give it away …
+    let all = ["verify", "--all", "--quick"];
+    let run = bench.run(&all);
+    assert_eq!((run.status, run.refused()), (2, vec!["log-inconsistent".to_owned()]));
+    // … until those are put back too: then nobody can tell, and it is said.
+    fs::remove_dir_all(bench.store().join("log/tile")).unwrap();
+    fs::remove_file(bench.store().join("log/checkpoint")).unwrap();
+    fs::remove_file(bench.store().join("refs/runs/oracle-c4-rep0")).unwrap();
+    let run = bench.run(&all);
+    assert_eq!(run.status, 0, "{}", run.stdout);
+    assert!(run.stdout.contains("the order and the times of the log rest on the sealer"));
+    let run = bench.run(&kept);
+    assert_eq!((run.status, run.refused()), (2, vec!["log-inconsistent".to_owned()]));
+}
+
+#[test]
+fn a_checkpoint_of_an_older_log_holds_for_what_grew_from_it() {
+    let bench = Bench::new();
+    bench.seal(&embedded("oracle-c1-rep0"));
+    bench.run(&["log", "keygen", "-o", "key"]);
+    bench.run(&["log", "sign", "--key", "key", "-o", "kept"]);
+    bench.seal(&embedded("oracle-c4-rep0"));
+    let run = bench.run(&["verify", "--checkpoint", "kept", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stdout);
+    let line: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!((&line["size"], &line["log_size"], &line["signature_checked"]), (&1.into(), &2.into(), &false.into()));
+}
+
+#[test]
+fn signatures_are_checked_by_the_key_that_is_given() {
+    let bench = Bench::new();
+    bench.seal(&embedded("oracle-c1-rep0"));
+    for key in ["mine", "other"] {
+        let run = bench.run(&["log", "keygen", "-o", key]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+    }
+    let public = bench.run(&["log", "keygen", "-o", "mine"]);
+    assert_eq!(public.status, 3, "a key is never written over");
+    bench.run(&["log", "sign", "--key", "mine", "-o", "kept"]);
+    let path = bench.folder.path().join("kept");
+    let verify = |key: &str| bench.run(&["verify", "--checkpoint", "kept", "--verifier-key", key]);
+    let key = fs::read_to_string(bench.folder.path().join("mine.pub")).unwrap();
+    assert_eq!(verify(key.trim()).status, 0);
+    let run = verify("other.pub");
+    assert_eq!((run.status, run.refused()), (2, vec!["signature-invalid".to_owned()]));
+    let note = fs::read_to_string(&path).unwrap();
+    for (bad, rule) in [
+        (note.replacen("\n1\n", "\n2\n", 1), "signature-invalid"),
+        (note.replacen("witnessmark/", "witnessmork/", 1), "signature-invalid"),
+        (note.trim_end().to_owned(), "schema-invalid"),
+        (String::new(), "schema-invalid"),
+    ] {
+        fs::write(&path, bad).unwrap();
+        let run = verify("mine.pub");
+        assert_eq!((run.status, run.refused()), (2, vec![rule.to_owned()]));
+    }
+    assert_eq!(verify("no+such+key").status, 64);
+    assert_eq!(verify("nowhere").status, 3);
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = fs::metadata(bench.folder.path().join("mine")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o077, 0, "a signing key is for its owner's eyes");
+}
+
+#[test]
+fn nothing_is_signed_that_contradicts_what_was_signed() {
+    let bench = Bench::new();
+    bench.seal(&embedded("oracle-c1-rep0"));
+    let old = bench.folder.path().join("old-log");
+    copy_folder(&bench.store().join("log"), &old);
+    bench.seal(&embedded("oracle-c4-rep0"));
+    bench.run(&["log", "keygen", "-o", "key"]);
+    assert_eq!(bench.run(&["log", "sign", "--key", "key"]).status, 0);
+    put_back(&bench, &old);
+    let run = bench.run(&["log", "sign", "--key", "key"]);
+    assert_eq!((run.status, run.refused()), (2, vec!["log-inconsistent".to_owned()]));
+}
