@@ -259,6 +259,9 @@ pub fn drill(
     let mut trials = Vec::new();
     let wanted = |known: &Known| options.only.is_empty() || options.only.iter().any(|name| name == known.name);
     for known in known().into_iter().filter(wanted) {
+        if meter.is_stopped() {
+            return Err(DrillError::Interrupted);
+        }
         watch(&known);
         trials.push(range.hold(known, options.seed)?);
     }

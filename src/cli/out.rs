@@ -20,10 +20,14 @@ const BOLD: &str = "\x1b[1m";
 const PLAIN: &str = "\x1b[0m";
 
 /// Words at the start of a line that carry the answer.
-const PAINTED: [(&str, &str); 10] = [
+const PAINTED: [(&str, &str); 14] = [
+    ("REFUSED BY ANOTHER RULE", BOLD_RED),
     ("REFUSED", BOLD_RED),
     ("NOT VERIFIED", BOLD_RED),
     ("DIFFERENT", BOLD_RED),
+    ("SURVIVED", BOLD_RED),
+    ("DRILL FAILED", BOLD_RED),
+    ("DRILL PASSED", BOLD_GREEN),
     ("VERIFIED", BOLD_GREEN),
     ("QUICK PASS", BOLD_GREEN),
     ("SAMPLE PASS", BOLD_GREEN),

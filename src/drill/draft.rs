@@ -1,7 +1,7 @@
 //! Draft: a copy of a capture directory while it is being corrupted.
 //!
 //! Holds run.json, rows and where each row's scores come from; nothing is read or written that a corruption does not touch. Rows stand in key order,
-//! as in an export. `chain_sha256` is left out of copies: it would name every one of these corruptions before the rule in question is asked.
+//! as in an export.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -83,15 +83,9 @@ pub(super) struct Draft<'s, 'a> {
 
 impl<'s, 'a> Draft<'s, 'a> {
     pub(super) fn new(source: &'s Source<'a>) -> Result<Self, DrillError> {
-        let mut rows = source.capture.rows().to_vec();
-        rows.iter_mut().for_each(|row| row.chain_sha256 = None);
+        let rows = source.capture.rows().to_vec();
         let scores = if source.scores.is_some() { (0..rows.len()).map(Scores::Kept).collect() } else { Vec::new() };
         Ok(Self { source, run: None, rows, scores, moved: false, change: None })
-    }
-
-    /// The rows of the original.
-    pub(super) fn original(&self) -> &'a [Row] {
-        self.source.capture.rows()
     }
 
     /// run.json of the original.
@@ -167,8 +161,9 @@ impl<'s, 'a> Draft<'s, 'a> {
     pub(super) fn scored(&self, dice: &mut Dice) -> Result<usize, Skip> {
         self.declared()?;
         let witnessed = (0..self.rows.len()).any(|row| self.is_witnessed(row));
-        let unique =
-            |row: &Row| self.original().iter().filter(|other| other.score_digest == row.score_digest).count() == 1;
+        let unique = |row: &Row| {
+            self.source.capture.rows().iter().filter(|other| other.score_digest == row.score_digest).count() == 1
+        };
         let fits = |row: &Row| !witnessed || row.scores_sha256.is_some() || row.scores_blake3.is_some();
         self.find(dice, "no row has scores of its own", |row| fits(row) && unique(row))
     }
@@ -217,6 +212,24 @@ impl<'s, 'a> Draft<'s, 'a> {
             stream.update(&wide);
         }
         self.set("scores.f32_sha256_at_capture", Json::String(stream.digest().to_string()))
+    }
+
+    /// Makes the chain anew, where there is one.
+    pub(super) fn chain_anew(&mut self) -> Result<(), Skip> {
+        let mut order: Vec<usize> = (0..self.rows.len()).filter(|row| self.rows[*row].chain_sha256.is_some()).collect();
+        order.sort_by_key(|row| self.rows[*row].captured_seq);
+        let mut chain = Sha256::of(self.run().run_nonce.as_deref().unwrap_or_default().as_bytes());
+        for index in order {
+            let scores = Sha256::of(&self.bytes(index)?);
+            let row = &mut self.rows[index];
+            let mut link = Sha256Stream::default();
+            for part in [&chain.0[..], &row.prefix_sha256.0, &row.token_id.0.to_le_bytes(), &scores.0] {
+                link.update(part);
+            }
+            chain = link.digest();
+            row.chain_sha256 = Some(chain);
+        }
+        Ok(())
     }
 
     /// Leaves a row out, with its scores.

@@ -129,6 +129,7 @@ fn score_bit_witnessed(draft: &mut Draft<'_, '_>, dice: &mut Dice) -> Result<Pla
     let token = flip_bit(draft, row, dice)?;
     draft.witness_anew(row)?;
     draft.witness_all_anew()?;
+    draft.chain_anew()?;
     Ok(Plan { expect: Expect::AnotherId, detail: format!("{}, token id {token}", at(draft, row)) })
 }
 
@@ -644,8 +645,6 @@ fn chain_broken(draft: &mut Draft<'_, '_>, dice: &mut Dice) -> Result<Plan, Skip
     if draft.run().is_partial() {
         return not_applicable("the chain of a partial capture is not judged");
     }
-    let original = draft.original();
-    draft.rows.iter_mut().zip(original).for_each(|(row, original)| row.chain_sha256 = original.chain_sha256);
     let row = draft.find(dice, "rows carry no chain_sha256", |row| row.chain_sha256.is_some())?;
     draft.rows[row].chain_sha256 = draft.rows[row].chain_sha256.map(|chain| Sha256(flipped(chain.0)));
     refused(Rule::RunMixed, at(draft, row))

@@ -514,7 +514,7 @@ fn log_file_gone(replica: &Replica<'_>, path: &str) -> Result<Vec<Tampered>, Ski
 }
 
 /// What only a head that somebody kept could tell.
-const KEPT_HEAD: Expect = Expect::Undetectable("a head that somebody kept, or signed elsewhere, would tell");
+const KEPT_HEAD: Expect = Expect::Undetectable("an older head that somebody kept would tell: verify --checkpoint FILE");
 
 fn log_rolled_back(replica: &Replica<'_>, _: &mut Dice) -> Result<Vec<Tampered>, Skip> {
     let shorter = replica.entries.split_last().map_or(&[][..], |(_, rest)| rest);

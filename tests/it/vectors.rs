@@ -17,7 +17,7 @@ use witnessmark::manifest::{Act, CaptureDocument, Codec, Entry, Head, ScoreShard
 use witnessmark::merkle::{Tree, leaf_hash};
 use witnessmark::refusal::Rule;
 use witnessmark::row::{self, Interner, Row};
-use witnessmark::rule::{Evidence, ScoreEvidence, judge_only};
+use witnessmark::rule::{Evidence, ScoreEvidence, judge_some};
 use witnessmark::shard::page::{Compressor, Decompressor};
 use witnessmark::shard::scores::{RawPage, ScoresReader, ScoresWriter, decode_page};
 use witnessmark::shard::{ShardFault, rows as rows_shard};
@@ -182,7 +182,8 @@ fn judge_chain(nonce: &Value, links: &[Value]) -> Vec<Rule> {
         continuations: &|_, _| None,
         elsewhere: &|_| std::collections::BTreeMap::new(),
     };
-    let findings = judge_only(&evidence, Rule::RunMixed);
+    // The links are no whole capture: other rules would be named first.
+    let findings = judge_some(&evidence, &|rule| rule == Rule::RunMixed);
     assert!(!findings.notes.iter().any(|note| note.text.starts_with("run-mixed")), "{:?}", findings.notes);
     findings.refusals.iter().map(|refusal| refusal.rule).collect()
 }

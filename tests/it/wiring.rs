@@ -13,7 +13,7 @@ use witnessmark::ingest::open_capture;
 use witnessmark::manifest::Codec;
 use witnessmark::meter::Meter;
 use witnessmark::refusal::{Findings, Rule};
-use witnessmark::rule::{Evidence, ScoreEvidence, judge, judge_without, judged};
+use witnessmark::rule::{Evidence, ScoreEvidence, judge, judge_some, judged};
 use witnessmark::verify::{Depth, Options, Verified, verify};
 
 use super::drill::witnessed;
@@ -75,7 +75,7 @@ fn every_call_site_matters() {
             let Some(found) = judged_by(&to, &|evidence| judge(evidence)) else { continue };
             assert!(expected.iter().all(|rule| found.contains(rule)), "{}: {found:?}", known.name);
             for rule in judged() {
-                let without = judged_by(&to, &|evidence| judge_without(evidence, rule)).unwrap();
+                let without = judged_by(&to, &|evidence| judge_some(evidence, &|other| other != rule)).unwrap();
                 // row-missing also asks whether a replay followed its continuation to the end.
                 let elsewhere = rule == Rule::ContinuationMismatch && known.name == "replay-truncated-output-cut";
                 assert!(elsewhere || !without.contains(&rule), "{} is still refused by {rule}", known.name);
