@@ -719,3 +719,41 @@ fn documents_beyond_the_schema() {
     let changed = canonical(&put(&good, "/capture/attachments", &json!([path]))).unwrap();
     assert_eq!(refused_as_manifest(&sealing.store, &changed, Depth::Rows), []);
 }
+
+/// Specs: the schema and the parser take the same texts.
+#[test]
+fn specs() {
+    let (schemas, index) = {
+        let mut schemas = boon::Schemas::new();
+        let mut compiler = boon::Compiler::new();
+        let path = super::support::root().join("schemas/spec.schema.json");
+        let index = compiler.compile(path.to_str().unwrap(), &mut schemas).unwrap();
+        (schemas, index)
+    };
+    let shipped = std::fs::read_to_string(super::support::root().join("specs/smollm2-h200.toml")).unwrap();
+    let head = "schema = \"witnessmark.spec/v1\"\nworkload = \"w\"\n";
+    let with = |text: &str| format!("{head}{text}\n");
+    let good = [shipped, with(""), with("[require]\nwindow = 8\n[pins.all]\n\"a.b\" = [1, 2.5, \"x\", true]")];
+    let bad = [
+        String::new(),
+        "schema = \"witnessmark.spec/v2\"\nworkload = \"w\"".to_owned(),
+        "schema = \"witnessmark.spec/v1\"\nworkload = \"\"".to_owned(),
+        with("more = 1"),
+        with("[require]\nwitness = []"),
+        with("[require]\nwindow = -1"),
+        with("[require]\nwindow = \"8\""),
+        with("[require]\nwitnesses = [\"token_id\"]"),
+        with("[require]\nextraction = [\"guess\"]"),
+        with("[require]\nno_speculation = 1"),
+        with("[pins]\nboth = {}"),
+        with("[pins.model_files]\nm = \"abc\""),
+    ];
+    for (texts, taken) in [(good.as_slice(), true), (bad.as_slice(), false)] {
+        for text in texts {
+            assert_eq!(witnessmark::spec::Spec::parse(text).is_ok(), taken, "parser: {text}");
+            let value: Option<Value> = toml::from_str(text).ok();
+            let valid = value.is_some_and(|value| schemas.validate(&value, index).is_ok());
+            assert_eq!(valid, taken, "schema: {text}");
+        }
+    }
+}
