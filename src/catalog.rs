@@ -154,6 +154,22 @@ impl<'a> Catalog<'a> {
         self.names.get(name).copied()
     }
 
+    /// All captures with all their manifests, in the order of the log.
+    #[must_use]
+    pub fn subjects(&self) -> Vec<Resolved> {
+        let mut places: BTreeMap<CaptureId, usize> = BTreeMap::new();
+        let mut subjects: Vec<Resolved> = Vec::new();
+        for entry in self.entries().filter(|entry| entry.act == Act::Seal) {
+            let place = *places.entry(entry.capture).or_insert(subjects.len());
+            match subjects.get_mut(place) {
+                Some(subject) if subject.manifests.contains(&entry.manifest) => {}
+                Some(subject) => subject.manifests.push(entry.manifest),
+                None => subjects.push(Resolved { capture: entry.capture, manifests: vec![entry.manifest] }),
+            }
+        }
+        subjects
+    }
+
     /// All manifests that the log and imported entries have for a capture.
     #[must_use]
     pub fn manifests_of(&self, capture: CaptureId) -> Vec<ObjectId> {

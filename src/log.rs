@@ -5,6 +5,7 @@
 //! within one origin and rest on the sealer, unless somebody kept an older head. See `specs/format-v1.md`,
 //! sections 9 and 13.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 
@@ -350,13 +351,6 @@ impl Log {
         Ok(())
     }
 
-    /// The place of an act in the log, if it is there.
-    #[must_use]
-    pub fn find(&self, act: Act, capture: CaptureId, manifest: ObjectId) -> Option<usize> {
-        let same = |entry: &Entry| entry.act == act && entry.capture == capture && entry.manifest == manifest;
-        self.entries.iter().position(same)
-    }
-
     /// Waits for the right to append.
     ///
     /// # Errors
@@ -400,11 +394,16 @@ impl Log {
         log.refusals = Vec::new();
         let mut places = Vec::new();
         let mut lines = Vec::new();
+        let mut known = BTreeMap::new();
+        for (place, entry) in log.entries.iter().enumerate() {
+            known.entry((entry.act, entry.capture, entry.manifest)).or_insert(place);
+        }
         for &(act, capture, manifest) in acts {
-            if let Some(place) = log.find(act, capture, manifest) {
+            if let Some(&place) = known.get(&(act, capture, manifest)) {
                 places.push((place, false));
                 continue;
             }
+            known.insert((act, capture, manifest), log.entries.len());
             let at = at.0.to_string();
             let entry = Entry { act, at, capture, manifest, schema: ENTRY_SCHEMA.to_owned(), tool: tool.to_owned() };
             let line = encode(store, &entry)?;

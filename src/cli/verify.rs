@@ -126,8 +126,7 @@ impl Pass<'_> {
         let mut subjects = Vec::new();
         let mut unknown = None;
         if self.args.all {
-            let captures = catalog.captures().into_iter();
-            subjects.extend(captures.map(|capture| Resolved { capture, manifests: catalog.manifests_of(capture) }));
+            subjects.extend(catalog.subjects());
             // Where the log is broken, that is the fault: it is not said again that nothing came of it.
             if subjects.is_empty() && status == Status::Good {
                 status = nothing(context)?;
@@ -163,10 +162,7 @@ impl Pass<'_> {
             status = context.refused(&format!("{shown}: "), &bundle.refusals)?;
         }
         let catalog = bundle.catalog();
-        let captures = catalog.captures().into_iter();
-        let subjects: Vec<Resolved> =
-            captures.map(|capture| Resolved { capture, manifests: catalog.manifests_of(capture) }).collect();
-        Ok(status.max(self.subjects(context, &catalog, &subjects)?))
+        Ok(status.max(self.subjects(context, &catalog, &catalog.subjects())?))
     }
 
     fn subjects(
