@@ -156,7 +156,7 @@ fn stored_text(manifest: &Manifest) -> String {
     let per_mille = (u128::from(stored) * 1000).checked_div(raw).unwrap_or(0);
     let codec = manifest.score_shards.first().map_or("", |shard| shard.codec.name());
     let shards = count(long(manifest.score_shards.len()), "scores shard");
-    format!("{} in {shards}, {codec}: 0.{per_mille:03} of f32", bytes(stored))
+    format!("{} in {shards}, {codec}: {}.{:03} of f32", bytes(stored), per_mille / 1000, per_mille % 1000)
 }
 
 /// What a verify came to.

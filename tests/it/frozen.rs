@@ -415,3 +415,27 @@ fn embedded_captures() {
         }
     }
 }
+
+/// The format document's example is what this program writes.
+#[test]
+fn the_example_of_the_format_document() {
+    let document = std::fs::read_to_string(super::support::root().join("specs/format-v1.md")).unwrap();
+    let bench = super::support::Bench::new();
+    let dir = super::support::root().join("corpora/example");
+    let run = bench.run(&["--json".as_ref(), "seal".as_ref(), "--codec".as_ref(), "none".as_ref(), dir.as_os_str()]);
+    let sealed = &run.json()[0];
+    let show = &bench.run(&["--json", "show", "example"]).json()[0];
+    let capture = &show["manifest"]["capture"];
+    let shard = show["manifest"]["score_shards"][0]["object"].as_str().unwrap();
+    let bytes = std::fs::read(bench.store().join(format!("objects/{}/{}", &shard[..2], &shard[2..]))).unwrap();
+    let hex = witnessmark::digest::hex(&bytes);
+    let shown: String =
+        document.split("```").find(|block| block.trim().starts_with("50415231")).unwrap().split_whitespace().collect();
+    assert_eq!(shown, hex);
+    let canonical = witnessmark::canon::document::encode(capture).unwrap();
+    assert!(document.contains(std::str::from_utf8(&canonical).unwrap()));
+    for value in [&sealed["capture"], &capture["row_root"], &capture["score_root"]] {
+        assert!(document.contains(value.as_str().unwrap()), "{value}");
+    }
+    assert!(document.contains(std::fs::read_to_string(dir.join("rows.jsonl")).unwrap().lines().next().unwrap()));
+}
