@@ -83,22 +83,22 @@ def peers(raw, work):
     """Public tools that read the same bytes."""
     found = {}
     if tool := shutil.which("sha256sum"):
-        found["sha256sum"] = lambda: run([tool, raw])
+        found["sha256sum"] = lambda tool=tool: run([tool, raw])
     if tool := shutil.which("model_signing"):
         key, signature = work / "key.pem", work / f"{raw.parent.name}.sig"
         if not key.exists():
             output("openssl", "ecparam", "-genkey", "-name", "prime256v1", "-noout", "-out", key)
             output("openssl", "ec", "-in", key, "-pubout", "-out", work / "key.pub")
-        output(tool, "sign", "key", raw.parent, "--private-key", key, "--signature", signature)
-        found["model_signing verify"] = lambda: run(
-            [tool, "verify", "key", raw.parent, "--public-key", work / "key.pub", "--signature", signature])
+        output(tool, "sign", "key", raw.parent, "--private_key", key, "--signature", signature)
+        found["model_signing verify"] = lambda tool=tool: run(
+            [tool, "verify", "key", raw.parent, "--public_key", work / "key.pub", "--signature", signature])
     if tool := shutil.which("restic"):
         environment = os.environ | {"RESTIC_PASSWORD": "bench", "GOMAXPROCS": str(ARGS.threads)}
         repository = work / f"restic-{raw.parent.name}"
         shutil.rmtree(repository, ignore_errors=True)
         for command in (["init"], ["backup", raw]):
             subprocess.run([tool, "-r", repository, *command], check=True, capture_output=True, env=environment)
-        found["restic check --read-data"] = lambda: run([tool, "-r", repository, "check", "--read-data", "--no-cache"], env=environment)
+        found["restic check --read-data"] = lambda tool=tool: run([tool, "-r", repository, "check", "--read-data", "--no-cache"], env=environment)
     return found
 
 
