@@ -38,7 +38,7 @@ pub struct Resolved {
 #[derive(Debug, thiserror::Error)]
 pub enum NameError {
     /// Nothing has it
-    #[error("no capture of this store has the id or run id {name:?}")]
+    #[error("no capture of this store has the id, a prefix of eight digits or more, or the run id {name:?}")]
     Unknown {
         /// The name
         name: String,

@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::binding::Run;
 use crate::canon::json::Json;
+use crate::digest::Sha256;
 use crate::row::FIELDS;
 
 /// `schema` of a spec.
@@ -39,6 +40,9 @@ pub enum SpecError {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
+    /// SHA-256 of the text that it was read from
+    #[serde(skip)]
+    pub sha256: Option<Sha256>,
     /// [`SPEC_SCHEMA`]
     pub schema: String,
     /// Name of the workload
@@ -115,7 +119,7 @@ impl Spec {
     /// # Errors
     /// When the text is not TOML, or not a spec of a version that this program knows.
     pub fn parse(text: &str) -> Result<Self, SpecError> {
-        let spec: Spec = toml::from_str(text).map_err(|error| SpecError::Toml(error.to_string()))?;
+        let mut spec: Spec = toml::from_str(text).map_err(|error| SpecError::Toml(error.to_string()))?;
         let value = |key: &str, expected: &str, found: &str| SpecError::Value {
             key: key.to_owned(),
             expected: expected.to_owned(),
@@ -139,11 +143,12 @@ impl Spec {
         {
             return Err(value("require.extraction", "adapter, engine or after-id-replay", bad));
         }
-        let digest = |text: &str| text.parse::<crate::digest::Sha256>().is_ok();
+        let digest = |text: &str| text.parse::<Sha256>().is_ok();
         let files = spec.pins.model_files.values().chain(spec.pins.tokenizer_files.values());
         if let Some(bad) = files.into_iter().find(|text| !digest(text)) {
             return Err(value("pins", "SHA-256 as 64 lower-case hexadecimal digits", bad));
         }
+        spec.sha256 = Some(Sha256::of(text.as_bytes()));
         Ok(spec)
     }
 

@@ -68,7 +68,7 @@ pub(super) enum Command {
     /// Compares bindings, shapes, requests, tokens and scores. What is incidental to a run (times, sequence numbers, ids, batch shapes) is one
     /// summary line and does not count, unless --strict.
     Diff(DiffArgs),
-    /// Corrupt a scratch copy of a capture in every known way; each must be refused, by its own rule
+    /// Corrupt a scratch copy of a capture in every known way: what can be refused must be, by its own rule
     ///
     /// The store is only read. Exit status 0: every corruption that applies to this evidence was refused by its own rule, or gave another capture
     /// id where nothing else can tell. 1: one survived, or was refused by another rule.
@@ -132,11 +132,11 @@ pub(super) struct SealArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum CodecArg {
-    /// Smallest
+    /// Smallest, and fast to verify
     Zstd,
-    /// Faster
+    /// Faster to seal
     Lz4,
-    /// Fastest
+    /// Fastest to seal, largest
     None,
 }
 

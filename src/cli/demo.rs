@@ -74,7 +74,8 @@ const SWAP: &str = "
 ── 4. Tamper before sealing ────────────────────────────────────────────────────────────────────
 
 The bit is put back. Now somebody swaps the scores of two rows in a copy of the capture, before it
-is sealed: prompt 0 position 22 against position 23. The file has the same size and the same bytes.
+is sealed: prompt 0 position 22 against position 23. The file has the same size, and the same
+bytes in another order.
 
 ";
 

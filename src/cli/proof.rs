@@ -27,7 +27,12 @@ fn parse_row(text: &str) -> Option<RowKey> {
 }
 
 pub(super) fn prove(context: &mut Context<'_>, args: &ProveArgs) -> Result<Status, CliError> {
-    let usage = || CliError::Usage(format!("{:?} is no row: PROMPT:POSITION or PROMPT:SAMPLE:POSITION", args.row));
+    let usage = || {
+        CliError::Usage(format!(
+            "{:?} is no row: give PROMPT:POSITION or PROMPT:SAMPLE:POSITION, such as 0:24",
+            args.row
+        ))
+    };
     let key = parse_row(&args.row).ok_or_else(usage)?;
     let store = Store::open(&context.store)?;
     let catalog = Catalog::load(&store)?;

@@ -33,6 +33,8 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     sample: Option<SampleLine>,
     manifests: &'a [ObjectId],
+    /// SHA-256 of the spec that was demanded
+    spec: Option<Sha256>,
     row_root: Option<Sha256>,
     score_root: Option<Sha256>,
     refusals: &'a [Refusal],
@@ -186,7 +188,7 @@ impl Pass<'_> {
                 let bytes = Receipt::of(&outcome).encode().map_err(|error| CliError::Failed(error.to_string()))?;
                 write_durably(&file, &bytes, true)?;
             }
-            status = status.max(report(context, &outcome, self.count)?);
+            status = status.max(report(context, &outcome, self.spec, self.count)?);
         }
         drop(progress);
         Ok(status)
@@ -286,7 +288,7 @@ fn nothing(context: &mut Context<'_>) -> Result<Status, CliError> {
     store_status(context, findings.refusals)
 }
 
-fn report(context: &mut Context<'_>, outcome: &Outcome, count: usize) -> Result<Status, CliError> {
+fn report(context: &mut Context<'_>, outcome: &Outcome, spec: Option<&Spec>, count: usize) -> Result<Status, CliError> {
     let document = outcome.verified.as_ref().map(|verified| &verified.manifest().capture);
     if context.json {
         let sample = outcome.sampled.map(|sampled| SampleLine {
@@ -302,13 +304,14 @@ fn report(context: &mut Context<'_>, outcome: &Outcome, count: usize) -> Result<
             checked: outcome.checked,
             sample,
             manifests: &outcome.manifests,
+            spec: spec.and_then(|spec| spec.sha256),
             row_root: document.map(|document| document.row_root),
             score_root: document.and_then(|document| document.score_root),
             refusals: &outcome.findings.refusals,
             notes: &outcome.findings.notes,
         })?;
     } else {
-        context.out.print(&text::outcome(outcome))?;
+        context.out.print(&text::outcome(outcome, spec))?;
         if count > 1 {
             context.out.print("\n")?;
         }

@@ -94,7 +94,7 @@ pub fn drill(drill: &Drill) -> String {
         number(Verdict::NotApplicable),
     );
     out.push_str(if drill.passed() {
-        "DRILL PASSED: every corruption that applies was refused by its own rule\n"
+        "DRILL PASSED: every corruption that applies was refused by its own rule, or is listed above with what alone would tell\n"
     } else if failed > 0 {
         "DRILL FAILED\n"
     } else {

@@ -137,7 +137,7 @@ pub fn garbage(garbage: &Garbage, deleted: bool) -> String {
     let orphans: u64 = garbage.orphans.iter().map(|orphan| orphan.bytes).sum();
     let left: u64 = garbage.leftovers.iter().map(|leftover| leftover.bytes).sum();
     page.field("orphans", format_args!("{} ({} bytes)", count(long(garbage.orphans.len()), "object"), orphans));
-    page.field("leftovers", format_args!("{} ({left} bytes)", count(long(garbage.leftovers.len()), "leftover")));
+    page.field("leftovers", format_args!("{} of work that never ended ({left} bytes)", garbage.leftovers.len()));
     if garbage.spared > 0 {
         page.field("spared", format_args!("{} younger than an hour, or in use", garbage.spared));
     }
@@ -146,9 +146,10 @@ pub fn garbage(garbage: &Garbage, deleted: bool) -> String {
     }
     let total = garbage.bytes();
     page.line(match (deleted, garbage.orphans.len() + garbage.leftovers.len()) {
+        (_, 0) if garbage.spared > 0 => "nothing to delete yet (--now spares nothing for its age)".to_owned(),
         (_, 0) => "nothing to delete".to_owned(),
         (true, _) => format!("deleted {total} bytes"),
-        (false, _) => format!("{total} bytes could go: witnessmark gc --delete"),
+        (false, _) => format!("{total} bytes could go: the same command with --delete"),
     });
     page.0
 }

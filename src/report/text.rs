@@ -14,6 +14,7 @@ use crate::manifest::Manifest;
 use crate::refusal::{Findings, Note, NoteKind, Refusal, Rule};
 use crate::rule::{Applies, about};
 use crate::seal::Sealed;
+use crate::spec::Spec;
 use crate::verify::sample::Sampled;
 use crate::verify::{Depth, Outcome};
 
@@ -161,7 +162,7 @@ fn stored_text(manifest: &Manifest) -> String {
 
 /// What a verify came to.
 #[must_use]
-pub fn outcome(outcome: &Outcome) -> String {
+pub fn outcome(outcome: &Outcome, spec: Option<&Spec>) -> String {
     let mut page = Page(String::new());
     page.line(format_args!("capture {}", outcome.capture));
     if let Some(run_id) = &outcome.run_id {
@@ -180,6 +181,10 @@ pub fn outcome(outcome: &Outcome) -> String {
             bytes(checked.bytes)
         ),
     );
+    if let Some(spec) = spec {
+        let digest = spec.sha256.map_or_else(String::new, |digest| format!(", SHA-256 {digest}"));
+        page.field("spec", format_args!("{}{digest}", spec.workload));
+    }
     if let Some(verified) = &outcome.verified {
         let document = &verified.manifest().capture;
         page.field("row root", document.row_root);

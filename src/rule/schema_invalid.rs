@@ -5,6 +5,6 @@ use super::{About, Applies};
 /// What the rule is for.
 pub(super) const ABOUT: About = About {
     protects: "Every field means what the schema says: known keys, right types, integers in range, a schema version that this program knows.",
-    remedy: "Compare with schemas/run.schema.json and schemas/row.schema.json. Put what the schema does not know into a row's x, or anywhere in run.json.",
+    remedy: "Compare the file with its schema under schemas/. Extra fields of a row go into its x; run.json takes extra keys anywhere.",
     applies: Applies::Always,
 };

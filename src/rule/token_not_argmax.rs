@@ -44,9 +44,8 @@ pub(super) fn check(bench: &mut Bench<'_>) {
         }
     }
     if tied > 0 {
-        let text = format!(
-            "{tied} rows whose highest score is tied; in {other_maximum} of them the engine took another than the lowest id"
-        );
+        let rows = if tied == 1 { "1 row has its".to_owned() } else { format!("{tied} rows have their") };
+        let text = format!("{rows} highest score tied; the engine took another than the lowest id in {other_maximum}");
         bench.findings.note(NoteKind::Observed, text);
     }
 }

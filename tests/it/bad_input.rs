@@ -1282,7 +1282,7 @@ const GOOD: &[(&str, &str, Edit, &str)] = &[
             s.row(0, 1)["runner_up"] = json!(at);
             s.rewitness();
         },
-        "1 rows whose highest score is tied; in 1 of them",
+        "1 row has its highest score tied; the engine took another than the lowest id in 1",
     ),
     (
         "a tie of +0 and -0",
@@ -1297,7 +1297,7 @@ const GOOD: &[(&str, &str, Edit, &str)] = &[
             values(s.row(0, 1), &[("argmax", json!(token)), ("runner_up", json!(at))]);
             s.rewitness();
         },
-        "1 rows whose highest score is tied",
+        "1 row has its highest score tied",
     ),
     (
         "a recorded argmax that is the other maximum",
