@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use serde::Serialize;
 
 use super::CliError;
+use crate::report::text::printable;
 
 /// Both output streams.
 pub(super) struct Out {
@@ -71,8 +72,16 @@ impl Out {
         self.print(&format!("{line}\n"))
     }
 
-    /// Prose.
+    /// Prose. What it quotes may be anything: it says nothing to a terminal but its own line ends.
     pub(super) fn say(&mut self, text: &str) -> Result<(), CliError> {
+        let text: String = text
+            .split_inclusive('\n')
+            .map(|line| match line.strip_suffix('\n') {
+                Some(line) => printable(line) + "\n",
+                None => printable(line),
+            })
+            .collect();
+        let text = text.as_str();
         match &mut self.prose {
             Some(prose) => prose.write_all(text.as_bytes()).map_err(broken),
             None => self.print(text),

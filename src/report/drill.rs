@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::text::count;
+use super::text::{count, printable};
 use crate::drill::{Drill, Known, Place, Trial, Verdict};
 
 /// Width of a line.
@@ -61,8 +61,14 @@ fn failure(out: &mut String, trial: &Trial) {
 pub fn drill(drill: &Drill) -> String {
     let mut out = String::new();
     let of = |verdict: Verdict| -> Vec<&Trial> { drill.trials.iter().filter(|t| t.verdict == verdict).collect() };
-    let _ignored =
-        writeln!(out, "capture {}\n  {:<LABEL$} {}, seed {}", drill.capture, "run", drill.run_id, drill.seed);
+    let _ignored = writeln!(
+        out,
+        "capture {}\n  {:<LABEL$} {}, seed {}",
+        drill.capture,
+        "run",
+        printable(&drill.run_id),
+        drill.seed
+    );
     let mut by_rule: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for trial in of(Verdict::Refused) {
         let rules: Vec<&str> = trial.expected.iter().map(|rule| rule.id()).collect();

@@ -1,7 +1,6 @@
 //! Text for a terminal: each function renders one value, whole, and looks at nothing else.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::binding::{FinishReason, Run};
@@ -37,6 +36,18 @@ pub fn bytes(count: u64) -> String {
     indicatif::DecimalBytes(count).to_string()
 }
 
+/// A text from evidence as one line that says nothing to a terminal: control characters, line ends and marks that turn the direction of
+/// writing are shown as escapes, so that no name can pass for a line of the report.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}');
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() || turns(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
+    }
+    out
+}
+
 /// A noun with its number.
 #[must_use]
 pub fn count(number: u64, one: &str) -> String {
@@ -47,8 +58,8 @@ pub(super) struct Page(pub(super) String);
 
 impl Page {
     pub(super) fn line(&mut self, text: impl std::fmt::Display) {
-        // Writing to a String cannot fail.
-        let _ignored = writeln!(self.0, "{text}");
+        self.0.push_str(&printable(&text.to_string()));
+        self.0.push('\n');
     }
 
     pub(super) fn field(&mut self, label: &str, text: impl std::fmt::Display) {
@@ -194,7 +205,7 @@ pub fn outcome(outcome: &Outcome, spec: Option<&Spec>) -> String {
     }
     notes(&mut page, &outcome.findings.notes);
     page.0.push_str(&refusals(&outcome.findings.refusals, ""));
-    page.line(verdict(outcome));
+    verdict(outcome).lines().for_each(|line| page.line(line));
     page.0
 }
 
@@ -356,7 +367,9 @@ fn change(page: &mut Page, change: &Change) {
     if a.chars().count() + b.chars().count() <= 60 {
         page.line(format_args!("    {:<34} {a} → {b}", change.path));
     } else {
-        page.line(format_args!("    {}\n      A  {a}\n      B  {b}", change.path));
+        page.line(format_args!("    {}", change.path));
+        page.line(format_args!("      A  {a}"));
+        page.line(format_args!("      B  {b}"));
     }
 }
 

@@ -334,3 +334,19 @@ fn an_interrupt_leaves_nothing_and_kills() {
         assert!(!tmp.exists() || tmp.read_dir().unwrap().next().is_none(), "nothing stays staged");
     }
 }
+
+/// Names in evidence are anything: in a report they are text on one line, and say nothing to a terminal.
+#[test]
+fn names_do_not_speak_to_the_terminal() {
+    let bench = Bench::new();
+    let dir = bench.path("capture");
+    let mut synth = super::synth::Synth::new("capture-only");
+    synth.run["run_id"] = "r\u{1b}[31m\nVERIFIED: no\u{202e}".into();
+    synth.write(&dir);
+    let id = bench.seal(&dir);
+    for args in [vec!["verify", &id], vec!["show", &id], vec!["log", "show"], vec!["diff", &id, &id]] {
+        let run = bench.run(&args);
+        assert!(run.stdout.contains("r\\u{1b}[31m\\u{a}VERIFIED: no\\u{202e}"), "{args:?}: {}", run.stdout);
+        assert!(!run.stdout.contains(['\u{1b}', '\u{202e}']) && !run.stdout.contains("\nVERIFIED: no"), "{args:?}");
+    }
+}
