@@ -244,7 +244,12 @@ impl<'a> Catalog<'a> {
                 }
             }
         }
-        if !exact && let Some(&capture) = self.names.get(name) {
+        // 64 digits are an id, whatever runs are called.
+        let whole = hex && name.len() == 64;
+        if !exact
+            && !whole
+            && let Some(&capture) = self.names.get(name)
+        {
             let resolved = Resolved { capture, manifests: self.manifests_of(capture) };
             meanings.entry(format!("capture {capture}")).or_insert(resolved);
         }

@@ -64,6 +64,8 @@ enum CliError {
 }
 
 const USAGE: u8 = 64;
+/// More threads than this help nobody, and each costs memory.
+const MAX_THREADS: usize = 256;
 
 impl From<crate::store::StoreError> for CliError {
     fn from(error: crate::store::StoreError) -> Self {
@@ -165,7 +167,7 @@ pub fn main() -> ExitCode {
     let meter = Arc::new(Meter::default());
     signals::install(Arc::clone(&meter));
     let mut out = Out::terminal();
-    let threads = args.threads.map_or(0, std::num::NonZeroUsize::get);
+    let threads = args.threads.map_or(0, |threads| threads.get().min(MAX_THREADS));
     if let Err(error) = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global() {
         return finish(&mut out, Err(CliError::Failed(error.to_string())));
     }

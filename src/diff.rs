@@ -37,7 +37,7 @@ const ELSEWHERE: [&str; 8] =
 const SHAPE: [&str; 3] = ["batch_size", "query_len", "kv_len"];
 
 /// Which parts to compare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Parts {
     /// Bindings, attachments and declared shapes
     pub bindings: bool,
@@ -138,7 +138,9 @@ pub struct Scores {
     pub other_vocab_rows: u64,
     /// Rows after the tokens parted: not comparable
     pub other_prefix_rows: u64,
-    /// Rows that have no scores on a side
+    /// Rows that have scores on one side only
+    pub one_sided_rows: u64,
+    /// Rows that have scores on neither side
     pub unscored_rows: u64,
     /// Scores shards that are one object in both, and were not opened
     pub shared_objects: u64,
@@ -147,6 +149,8 @@ pub struct Scores {
 /// What two captures have apart.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Diff {
+    /// Which parts were compared; what a part that was not says is empty
+    pub compared: Parts,
     /// The first
     pub a: Side,
     /// The second
@@ -186,7 +190,12 @@ impl Diff {
     #[must_use]
     pub fn is_identical(&self, strict: bool) -> bool {
         let scores = self.scores.as_ref().is_none_or(|scores| {
-            scores.differing.is_empty() && scores.other_vocab_rows == 0 && scores.other_prefix_rows == 0
+            scores.differing.is_empty()
+                && scores.other_vocab_rows == 0
+                && scores.other_prefix_rows == 0
+                && scores.one_sided_rows == 0
+                // Where scores alone were asked for, nothing compared is nothing equal.
+                && (scores.equal_rows > 0 || self.compared.bindings || self.compared.rows)
         });
         self.bindings.is_empty()
             && self.attachments.is_empty()
@@ -224,6 +233,7 @@ pub fn diff<S: ScorePairs>(a: &Verified, b: &Verified, parts: Parts, scores: &mu
         depth: capture.depth(),
     };
     let mut diff = Diff {
+        compared: parts,
         a: side(a),
         b: side(b),
         bindings: Vec::new(),
@@ -385,8 +395,10 @@ fn compare_scores<S: ScorePairs>(
         let (Some(row_a), Some(row_b)) = (a.rows().get(at_a), b.rows().get(at_b)) else { continue };
         if row_a.prefix_sha256 != row_b.prefix_sha256 {
             out.other_prefix_rows += 1;
-        } else if row_a.score_digest.is_none() || row_b.score_digest.is_none() {
+        } else if row_a.score_digest.is_none() && row_b.score_digest.is_none() {
             out.unscored_rows += 1;
+        } else if row_a.score_digest.is_none() || row_b.score_digest.is_none() {
+            out.one_sided_rows += 1;
         } else if row_a.score_digest == row_b.score_digest {
             out.equal_rows += 1;
         } else if same_vocab {

@@ -356,6 +356,7 @@ impl Log {
     /// # Errors
     /// When the lock cannot be taken.
     pub fn lock(store: &Store) -> Result<LogLock, StoreError> {
+        store.check_real()?;
         let path = store.root().join(LOCK);
         let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
         let lock = lock.map_err(io_error("make", &path))?;

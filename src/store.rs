@@ -59,6 +59,12 @@ pub enum StoreError {
         /// Its schema
         found: String,
     },
+    /// A folder or file of the store that is a link or something else
+    #[error("{path} is not a real folder or file (not-a-regular-file): nothing is written through it", path = path.display())]
+    NotReal {
+        /// Which
+        path: PathBuf,
+    },
     /// store.json is damaged
     #[error("{path}/store.json is damaged: {source}", path = path.display())]
     Damaged {
@@ -420,11 +426,39 @@ impl Store {
         write_durably(&target, bytes, true)
     }
 
+    /// That nothing would be written through a link: the store's own folders and files are real, where they are there.
+    ///
+    /// # Errors
+    /// When one is not.
+    pub fn check_real(&self) -> Result<(), StoreError> {
+        let folders = FOLDERS.into_iter().chain(["log/tile", "refs/bundles"]).map(|path| (path, true));
+        let files = ["log/entries", "log/head", "log/lock", "log/checkpoint"].map(|path| (path, false));
+        for (path, folder) in folders.chain(files) {
+            let path = self.root.join(path);
+            let real = match fs::symlink_metadata(&path) {
+                Ok(there) => {
+                    if folder {
+                        there.is_dir()
+                    } else {
+                        there.is_file()
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+                Err(error) => return Err(io_error("stat", path)(error)),
+            };
+            if !real {
+                return Err(StoreError::NotReal { path });
+            }
+        }
+        Ok(())
+    }
+
     /// A place to prepare objects in.
     ///
     /// # Errors
     /// When no folder can be made.
     pub fn stage(&self) -> Result<Staging<'_>, StoreError> {
+        self.check_real()?;
         let tmp = self.root.join("tmp");
         fs::create_dir_all(&tmp).map_err(io_error("make", &tmp))?;
         let folder =
@@ -465,6 +499,9 @@ pub fn hash_file(mut input: impl Read, progress: &dyn Fn(u64)) -> io::Result<(Ob
 pub fn write_durably(target: &Path, bytes: &[u8], replace: bool) -> Result<(), StoreError> {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || -> io::Result<()> {
+        if fs::symlink_metadata(target).is_ok_and(|there| !there.is_file()) {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is there and no regular file"));
+        }
         // Whoever may read the store may read its documents: the process's umask decides, as for objects.
         let permissions = fs::Permissions::from_mode(0o666);
         let mut file = tempfile::Builder::new().prefix(NEW).permissions(permissions).tempfile_in(folder)?;

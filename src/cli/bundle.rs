@@ -50,6 +50,9 @@ pub(super) fn write(context: &mut Context<'_>, args: &BundleArgs) -> Result<Stat
         Err(Fault::Refused(refusal)) => return context.refused("", &[refusal]),
     };
     file.as_file().sync_all().map_err(failed)?;
+    if args.output.symlink_metadata().is_ok_and(|there| !there.is_file()) {
+        return Err(CliError::Failed(format!("{shown} is there and no regular file")));
+    }
     file.persist(&args.output).map_err(|error| failed(error.error))?;
     if context.json {
         let captures: BTreeSet<_> = made.header.entries.iter().map(|proved| proved.entry.capture).collect();

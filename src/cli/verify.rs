@@ -1,5 +1,6 @@
 //! `witnessmark verify`.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -67,24 +68,38 @@ pub(super) fn run(context: &mut Context<'_>, args: &VerifyArgs) -> Result<Status
         ));
     }
     let depth = depth(args)?;
-    let (files, names): (Vec<&String>, Vec<&String>) = args.what.iter().partition(|what| Path::new(what).is_file());
+    let (files, names): (Vec<&String>, Vec<&String>) =
+        args.what.iter().partition(|what| !is_whole_id(what) && !args.exact && Path::new(what).is_file());
     let mut status = Status::Good;
+    // What is refused beside the captures: the store, a checkpoint, a bundle's frame.
+    let mut beside = Status::Good;
     let mut captures = 0;
     if args.all || args.checkpoint.is_some() || !names.is_empty() {
         let store = Store::open(&context.store)?;
         let catalog = Catalog::load(&store)?;
-        let mut pass = Pass { args, spec: spec.as_ref(), depth, count: names.len() + files.len() };
+        let mut pass =
+            Pass { args, spec: spec.as_ref(), depth, count: names.len() + files.len(), beside: Status::Good };
         status = status.max(pass.store(context, &catalog, &names)?);
+        beside = beside.max(pass.beside);
         captures += catalog.captures().len();
     }
     for file in files {
-        let mut pass = Pass { args, spec: spec.as_ref(), depth, count: args.what.len().max(2) };
+        let mut pass = Pass { args, spec: spec.as_ref(), depth, count: args.what.len().max(2), beside: Status::Good };
         status = status.max(pass.bundle(context, Path::new(file))?);
+        beside = beside.max(pass.beside);
+    }
+    if beside >= Status::Refused && !context.json {
+        context.out.print("NOT VERIFIED: what is refused above is not a capture but what it came in\n")?;
     }
     if args.all && args.checkpoint.is_none() && captures > 0 {
         if context.json { context.prose(NO_CHECKPOINT)? } else { context.out.print(NO_CHECKPOINT)? }
     }
     Ok(status)
+}
+
+/// 64 digits are an id, whatever files are called.
+fn is_whole_id(what: &str) -> bool {
+    what.parse::<Sha256>().is_ok()
 }
 
 fn depth(args: &VerifyArgs) -> Result<Depth, CliError> {
@@ -102,6 +117,8 @@ struct Pass<'a> {
     spec: Option<&'a Spec>,
     depth: Depth,
     count: usize,
+    /// The worst that was said of something else than a capture
+    beside: Status,
 }
 
 impl Pass<'_> {
@@ -125,6 +142,7 @@ impl Pass<'_> {
         }
         let mut status = store_status(context, refusals)?;
         status = status.max(self.checkpoint(context, catalog)?);
+        self.beside = status;
         let mut subjects = Vec::new();
         let mut unknown = None;
         if self.args.all {
@@ -162,6 +180,7 @@ impl Pass<'_> {
         }
         if !bundle.refusals.is_empty() {
             status = context.refused(&format!("{shown}: "), &bundle.refusals)?;
+            self.beside = status;
         }
         let catalog = bundle.catalog();
         Ok(status.max(self.subjects(context, &catalog, &catalog.subjects())?))
@@ -248,7 +267,10 @@ fn read_key(text: &str) -> Result<VerifierKey, CliError> {
     let content = if text.contains('+') && !Path::new(text).is_file() {
         text.to_owned()
     } else {
-        std::fs::read_to_string(text).map_err(|error| CliError::Failed(format!("cannot read {text}: {error}")))?
+        let mut content = String::new();
+        let read = std::fs::File::open(text).and_then(|file| file.take(MAX_NOTE).read_to_string(&mut content));
+        read.map_err(|error| CliError::Failed(format!("cannot read {text}: {error}")))?;
+        content
     };
     VerifierKey::parse(&content).map_err(|error| CliError::Usage(format!("--verifier-key: {error}")))
 }

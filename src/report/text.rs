@@ -214,6 +214,9 @@ fn verdict(outcome: &Outcome) -> String {
     if broken > 0 {
         return format!("NOT VERIFIED: {}", count(broken, "refusal"));
     }
+    if outcome.verified.as_ref().is_some_and(|verified| !verified.manifest().capture.complete) {
+        return "INCOMPLETE: nothing was refused, but the run never ended; this evidence can never qualify".to_owned();
+    }
     let scored = outcome.verified.as_ref().is_some_and(|verified| verified.run().scores.is_some());
     match outcome.depth {
         Depth::Full => "VERIFIED: every byte, and every rule that the witnesses allow".to_owned(),
@@ -381,16 +384,43 @@ pub fn diff(diff: &Diff, strict: bool) -> String {
         page.line(format_args!("{label}  {}  {}", side.capture, side.run_id));
     }
     page.line("");
+    let compared = diff.compared;
+    if compared.bindings {
+        diff_bindings(&mut page, diff)
+    } else {
+        page.field("bindings", "not compared")
+    }
+    if compared.rows {
+        diff_rows(&mut page, diff)
+    } else {
+        page.field("rows", "not compared")
+    }
+    match &diff.scores {
+        Some(scores) => self::scores(&mut page, scores),
+        None => page.field("scores", "not compared"),
+    }
+    let incidental: Vec<String> = diff.incidental.keys().map(|field| (*field).to_owned()).collect();
+    let names = if diff.a.run_id == diff.b.run_id { Vec::new() } else { vec!["run_id".to_owned()] };
+    page.list("incidental", &[names, incidental].concat(), ",");
+    page.line("");
+    page.line(if diff.is_identical(strict) { "IDENTICAL" } else { "DIFFERENT" });
+    page.0
+}
+
+fn diff_bindings(page: &mut Page, diff: &Diff) {
     page.field(
         "bindings",
         if diff.bindings.is_empty() { "equal".to_owned() } else { format!("{} differ", diff.bindings.len()) },
     );
-    diff.bindings.iter().for_each(|item| change(&mut page, item));
+    diff.bindings.iter().for_each(|item| change(page, item));
     if !diff.attachments.is_empty() {
         page.field("attachments", format_args!("{} differ", diff.attachments.len()));
-        diff.attachments.iter().for_each(|item| change(&mut page, item));
+        diff.attachments.iter().for_each(|item| change(page, item));
     }
-    shapes(&mut page, &diff.shapes);
+    shapes(page, &diff.shapes);
+}
+
+fn diff_rows(page: &mut Page, diff: &Diff) {
     let only = |n: usize, side: &str| if n > 0 { format!(", {n} only in {side}") } else { String::new() };
     page.field(
         "requests",
@@ -415,8 +445,8 @@ pub fn diff(diff: &Diff, strict: bool) -> String {
             only(diff.rows_only_b.len(), "B")
         ),
     );
-    keys(&mut page, "only in A", &diff.rows_only_a);
-    keys(&mut page, "only in B", &diff.rows_only_b);
+    keys(page, "only in A", &diff.rows_only_a);
+    keys(page, "only in B", &diff.rows_only_b);
     for (field, rows) in &diff.row_fields {
         page.line(format_args!("    {field} differs in {}", count(*rows, "row")));
     }
@@ -437,15 +467,6 @@ pub fn diff(diff: &Diff, strict: bool) -> String {
             ));
         }
     }
-    if let Some(scores) = &diff.scores {
-        self::scores(&mut page, scores);
-    }
-    let incidental: Vec<String> = diff.incidental.keys().map(|field| (*field).to_owned()).collect();
-    let names = if diff.a.run_id == diff.b.run_id { Vec::new() } else { vec!["run_id".to_owned()] };
-    page.list("incidental", &[names, incidental].concat(), ",");
-    page.line("");
-    page.line(if diff.is_identical(strict) { "IDENTICAL" } else { "DIFFERENT" });
-    page.0
 }
 
 fn shapes(page: &mut Page, shapes: &Shapes) {
@@ -492,7 +513,8 @@ fn scores(page: &mut Page, scores: &Scores) {
     for (rows, why) in [
         (scores.other_prefix_rows, "after the tokens parted: not comparable"),
         (scores.other_vocab_rows, "with vocabularies of other sizes: not comparable"),
-        (scores.unscored_rows, "without scores on a side"),
+        (scores.one_sided_rows, "with scores on one side only"),
+        (scores.unscored_rows, "without scores on either side"),
     ] {
         if rows > 0 {
             page.line(format_args!("    {} {why}", count(rows, "row")));

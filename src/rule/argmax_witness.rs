@@ -33,7 +33,12 @@ pub(super) fn check(bench: &mut Bench<'_>) {
             bench.name_scores(Rule::ArgmaxWitness, index, expected, found);
         }
     }
-    if bench.evidence.rows.iter().all(|row| row.argmax.is_none()) {
+    let rows = bench.evidence.rows;
+    let without = rows.iter().filter(|row| row.argmax.is_none()).count();
+    if without == rows.len() {
         bench.findings.not_checkable(Rule::ArgmaxWitness, "rows carry no argmax");
+    } else if without > 0 {
+        let why = format!("{without} of {} rows carry no argmax", rows.len());
+        bench.findings.not_checkable(Rule::ArgmaxWitness, why);
     }
 }

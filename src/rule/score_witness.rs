@@ -25,8 +25,13 @@ pub(super) fn check(bench: &mut Bench<'_>) {
             bench.name_scores(Rule::ScoreWitness, index, format!("scores of dtype {dtype}"), found);
         }
     }
-    if bench.evidence.rows.iter().all(|row| row.scores_sha256.is_none() && row.scores_blake3.is_none()) {
-        let why = "rows carry neither scores_sha256 nor scores_blake3; scores changed before sealing would not show";
+    let rows = bench.evidence.rows;
+    let without = rows.iter().filter(|row| row.scores_sha256.is_none() && row.scores_blake3.is_none()).count();
+    if without > 0 {
+        let which = if without == rows.len() { "rows".to_owned() } else { format!("{without} of {} rows", rows.len()) };
+        let why = format!(
+            "{which} carry neither scores_sha256 nor scores_blake3; scores changed before sealing would not show"
+        );
         bench.findings.not_checkable(Rule::ScoreWitness, why);
     }
     let declared = run.scores.as_ref().and_then(|scores| scores.f32_sha256_at_capture);
