@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use crate::canon::document;
-use crate::catalog::{BUNDLES, Catalog, Resolved, parse_manifest, read_manifest};
+use crate::catalog::{BUNDLES, Catalog, Resolved, check_own_head, parse_manifest, read_manifest};
 use crate::digest::Sha256;
 use crate::id::{CaptureId, ObjectId};
 use crate::log::Log;
@@ -270,6 +270,8 @@ pub fn unbundle(
         Err(refusal) => return Ok(Err(vec![refusal])),
     };
     let mut refusals = check_header(&header);
+    let subject = Subject::File("the bundle's head".to_owned());
+    refusals.extend(check_own_head(store, &Log::load(store)?, &header.head, subject));
     if !refusals.is_empty() {
         return Ok(Err(refusals));
     }

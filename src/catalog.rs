@@ -11,7 +11,7 @@ use crate::canon::document;
 use crate::digest::Sha256;
 use crate::id::{CaptureId, ObjectId, RowKey, TokenId};
 use crate::log::Log;
-use crate::manifest::{Act, BundleHeader, Entry, MAX_DOCUMENT, Manifest, REF_SCHEMA, Ref};
+use crate::manifest::{Act, BundleHeader, Entry, Head, MAX_DOCUMENT, Manifest, REF_SCHEMA, Ref};
 use crate::proof::check_header;
 use crate::refusal::{Refusal, Rule, Subject};
 use crate::row::{MAX_NAME, claims};
@@ -108,14 +108,7 @@ impl<'a> Catalog<'a> {
     fn import(&mut self, file: &str, header: BundleHeader) {
         let head = &header.head;
         let subject = || Subject::File(format!("{BUNDLES}/{file}"));
-        if head.origin == self.store.origin() && self.log.refusals.is_empty() {
-            let now = self.log.size_at(head.size).map(|size| size.root);
-            if now != Some(head.root) {
-                let found = now.map_or("a shorter log".to_owned(), |root| format!("root {root}"));
-                let expected = format!("a log that begins with the {} entries of root {}", head.size, head.root);
-                self.refusals.push(Refusal::new(Rule::LogInconsistent, subject(), expected, found));
-            }
-        }
+        self.refusals.extend(check_own_head(self.store, &self.log, head, subject()));
         let refusals = check_header(&header);
         if refusals.is_empty() {
             self.imported.extend(header.entries.into_iter().map(|proved| proved.entry));
@@ -292,6 +285,20 @@ pub fn parse_manifest(bytes: &[u8], id: &ObjectId, capture: CaptureId) -> Result
         return Ok(manifest);
     }
     Err(refuse(Rule::RootMismatch, format!("the document of capture {capture}"), found.to_string()))
+}
+
+/// A head of this very store's origin is one that somebody kept: the log must begin with it.
+pub fn check_own_head(store: &Store, log: &Log, head: &Head, subject: Subject) -> Option<Refusal> {
+    if head.origin != store.origin() || !log.refusals.is_empty() {
+        return None;
+    }
+    let now = log.size_at(head.size).map(|size| size.root);
+    if now == Some(head.root) {
+        return None;
+    }
+    let found = now.map_or("a shorter log".to_owned(), |root| format!("root {root}"));
+    let expected = format!("a log that begins with the {} entries of root {}", head.size, head.root);
+    Some(Refusal::new(Rule::LogInconsistent, subject, expected, found))
 }
 
 fn read_header(store: &Store, file: &str) -> Result<BundleHeader, Fault> {
