@@ -138,19 +138,14 @@ fn report_error(context: &mut Context<'_>, dir: &Path, error: &SealError) -> Res
 /// Opens the store, or makes it; also says whether it was made.
 pub(super) fn open_or_create(path: &Path) -> Result<(Store, bool), CliError> {
     match Store::open(path) {
-        Ok(store) => Ok((store, false)),
-        Err(StoreError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            let mut origin = [0; 16];
-            getrandom::fill(&mut origin).map_err(|error| CliError::Failed(error.to_string()))?;
-            Ok((Store::create(path, hex(&origin))?, true))
-        }
-        Err(StoreError::NotAStore { .. }) if Store::may_begin(path) => {
-            let mut origin = [0; 16];
-            getrandom::fill(&mut origin).map_err(|error| CliError::Failed(error.to_string()))?;
-            Ok((Store::create(path, hex(&origin))?, true))
-        }
-        Err(error) => Err(error.into()),
+        Ok(store) => return Ok((store, false)),
+        Err(StoreError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+        Err(StoreError::NotAStore { .. }) if Store::may_begin(path) => {}
+        Err(error) => return Err(error.into()),
     }
+    let mut origin = [0; 16];
+    getrandom::fill(&mut origin).map_err(|error| CliError::Failed(error.to_string()))?;
+    Ok((Store::create(path, hex(&origin))?, true))
 }
 
 /// A store that was made for nothing goes away again.

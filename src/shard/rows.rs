@@ -3,8 +3,6 @@
 //! Rows go in and come out; one page a column, PLAIN, uncompressed. Reading ends with encoding the rows again and comparing all
 //! bytes, so a file that is read holds its rows and nothing else. See `specs/format-v1.md`, section 8.3.
 
-use std::sync::Arc;
-
 use super::page::{Encoding, PageHeader};
 use super::thrift::{Reader, Struct, write_varint};
 use super::{CREATED_BY, MAGIC, ShardFault};
@@ -229,17 +227,15 @@ fn take_value(kind: Kind, values: &mut &[u8], interner: &mut Interner) -> Option
             let len = usize::try_from(u32::from_le_bytes(*take(values)?)).ok()?;
             let (text, rest) = values.split_at_checked(len)?;
             *values = rest;
-            Value::Text(share(interner, std::str::from_utf8(text).ok()?))
+            Value::Text(interner.intern(std::str::from_utf8(text).ok()?))
         }
     })
 }
 
-fn share(interner: &mut Interner, text: &str) -> Arc<str> {
-    interner.intern(text)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::id::{RequestKey, RowKey, TokenId};
 
