@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::canon::json::Json;
 use crate::canon::scores::Dtype;
@@ -56,7 +56,7 @@ pub const IDENTIFYING: [&str; 26] = [
 const INCIDENTAL: [&str; 5] = ["cut_from", "requests", "run_id", "run_nonce", "scores.f32_sha256_at_capture"];
 
 /// How a run was driven.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// Tokens only: the engine without instrumentation
@@ -88,6 +88,30 @@ impl Mode {
     #[must_use]
     pub fn is_replay(self) -> bool {
         matches!(self, Mode::SelfReplay | Mode::CommonReplay)
+    }
+}
+
+/// Whose run it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The engine that is judged
+    Candidate,
+    /// The engine that it is compared with
+    Oracle,
+}
+
+impl Role {
+    /// Both.
+    pub const ALL: [Role; 2] = [Role::Candidate, Role::Oracle];
+
+    /// The name in run.json.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Candidate => "candidate",
+            Role::Oracle => "oracle",
+        }
     }
 }
 
@@ -252,6 +276,20 @@ impl Run {
         let mut out = BTreeMap::new();
         flatten(&self.json, String::new(), &mut out);
         out
+    }
+
+    /// Whose run it is, where run.json says so.
+    #[must_use]
+    pub fn role(&self) -> Option<Role> {
+        let Some(Json::String(found)) = self.binding("role") else { return None };
+        Role::ALL.into_iter().find(|role| role.name() == found)
+    }
+
+    /// `schedule.requested_concurrency`.
+    #[must_use]
+    pub fn requested_concurrency(&self) -> Option<u32> {
+        let found = integer(self.binding("schedule.requested_concurrency")?, MAX_INT32)?;
+        u32::try_from(found).ok()
     }
 
     /// Where `mode` and the declared slots and step put this run: what claims about two runs must agree on.

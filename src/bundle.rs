@@ -10,11 +10,13 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use crate::canon::document;
-use crate::catalog::{BUNDLES, Catalog, Resolved, check_own_head, parse_manifest, read_manifest};
+use crate::catalog::{
+    BUNDLES, Catalog, Resolved, check_document, check_own_head, parse_manifest, read_document, read_manifest,
+};
 use crate::digest::Sha256;
 use crate::id::{CaptureId, ObjectId};
 use crate::log::Log;
-use crate::manifest::{BUNDLE_SCHEMA, BundleHeader, BundledObject, MAX_DOCUMENT, Manifest, ProvedEntry};
+use crate::manifest::{Act, BUNDLE_SCHEMA, BundleHeader, BundledObject, Entry, MAX_DOCUMENT, Manifest, ProvedEntry};
 use crate::meter::Meter;
 use crate::proof::check_header;
 use crate::refusal::{Refusal, Rule, Subject};
@@ -41,12 +43,46 @@ fn refuse(rule: Rule, expected: impl Into<String>, found: impl Into<String>) -> 
     Refusal::new(rule, Subject::File(FILE.to_owned()), expected, found)
 }
 
-/// The objects of manifests: each manifest, then what it names, in its order; each object once, where it comes first.
-fn implied<'m>(manifests: impl Iterator<Item = (ObjectId, u64, &'m Manifest)>) -> Vec<BundledObject> {
+/// What an entry names: a manifest and what it lists, in its order, or a document.
+struct Named {
+    objects: Vec<(ObjectId, u64)>,
+    /// The manifest, of a capture
+    manifest: Option<Manifest>,
+}
+
+impl Named {
+    /// Reads what `entry` names, with digests checked.
+    fn read(store: &Store, entry: &Entry) -> Result<Self, Fault> {
+        match entry.act {
+            Act::Seal(capture, id) => {
+                let (_, bytes) = store.open_object(&id, None, "manifest")?;
+                Ok(Self::manifest(id, bytes, read_manifest(store, &id, capture)?))
+            }
+            Act::Document(_, document) => {
+                let bytes = read_document(store, &document)?;
+                Ok(Self { objects: vec![(document.object, long(bytes.len()))], manifest: None })
+            }
+        }
+    }
+
+    fn manifest(id: ObjectId, bytes: u64, manifest: Manifest) -> Self {
+        let objects = manifest.objects().into_iter().map(|(id, bytes, _)| (id, bytes));
+        Self { objects: std::iter::once((id, bytes)).chain(objects).collect(), manifest: Some(manifest) }
+    }
+}
+
+/// The object that an entry names itself.
+fn head_object(entry: &Entry) -> ObjectId {
+    match entry.act {
+        Act::Seal(_, manifest) => manifest,
+        Act::Document(_, document) => document.object,
+    }
+}
+
+/// All objects that entries name, in their order; each object once, where it comes first.
+fn implied<'n>(named: impl Iterator<Item = &'n Named>) -> Vec<BundledObject> {
     let mut seen = BTreeSet::new();
-    let objects = manifests.flat_map(|(id, bytes, manifest)| {
-        std::iter::once((id, bytes)).chain(manifest.objects().into_iter().map(|(id, bytes, _)| (id, bytes)))
-    });
+    let objects = named.flat_map(|named| named.objects.iter().copied());
     objects.filter(|(id, _)| seen.insert(*id)).map(|(object, bytes)| BundledObject { bytes, object }).collect()
 }
 
@@ -75,10 +111,12 @@ fn check_listed(listed: &[BundledObject], implied: &[BundledObject]) -> Vec<Refu
 /// Places in the own log of what `resolved` names; empty where it is known from a bundle only.
 #[must_use]
 pub fn places(catalog: &Catalog<'_>, resolved: &Resolved) -> Vec<u64> {
-    let entries = catalog.log.entries.iter().zip(0_u64..);
-    let named =
-        entries.filter(|(entry, _)| entry.capture == resolved.capture && resolved.manifests.contains(&entry.manifest));
-    named.map(|(_, index)| index).collect()
+    let named = |entry: &Entry| {
+        entry.sealed().is_some_and(|(capture, manifest)| {
+            capture == resolved.capture && resolved.manifests.contains(&manifest)
+        })
+    };
+    catalog.log.places().filter(|(_, entry)| named(entry)).map(|(place, _)| place).collect()
 }
 
 /// Writes the bundle of the entries at `places` of the log, which is sound.
@@ -96,15 +134,14 @@ pub fn write(
 ) -> Result<Made, Fault> {
     let store = catalog.store();
     let mut entries = Vec::new();
-    let mut manifests = Vec::new();
+    let mut named = Vec::new();
     for &index in places {
         let entry = usize::try_from(index).ok().and_then(|index| catalog.log.entries.get(index));
         let (Some(entry), Some(path)) = (entry, catalog.log.inclusion(index)) else { continue };
-        let (_, bytes) = store.open_object(&entry.manifest, None, "manifest")?;
-        manifests.push((entry.manifest, bytes, read_manifest(store, &entry.manifest, entry.capture)?));
+        named.push(Named::read(store, entry)?);
         entries.push(ProvedEntry { entry: entry.clone(), index, path });
     }
-    let objects = implied(manifests.iter().map(|(id, bytes, manifest)| (*id, *bytes, manifest)));
+    let objects = implied(named.iter());
     let header = BundleHeader { entries, head: catalog.log.head(store), objects, schema: BUNDLE_SCHEMA.to_owned() };
     let encoded = document::encode(&header);
     let encoded = encoded.map_err(|source| StoreError::Damaged { path: store.root().to_owned(), source })?;
@@ -193,48 +230,40 @@ impl Bundle {
             refusals.push(refuse(Rule::ObjectUnlisted, "nothing after the last object", found));
         }
         let store = Store::packed(path, header.head.origin.clone(), spans)?;
-        let mut manifests = Vec::new();
+        let mut named = Vec::new();
         for proved in &header.entries {
-            let id = proved.entry.manifest;
-            match read_manifest(&store, &id, proved.entry.capture) {
-                Ok(manifest) => {
-                    let (_, bytes) = match store.open_object(&id, None, "manifest") {
-                        Err(Fault::Error(error)) => return Err(error),
-                        Err(Fault::Refused(_)) => continue,
-                        Ok(found) => found,
-                    };
-                    manifests.push((id, bytes, manifest));
-                }
+            match Named::read(&store, &proved.entry) {
+                Ok(found) => named.push(found),
                 // `verify` refuses the capture for it; what else the bundle should hold is not known then.
-                Err(Fault::Refused(_)) => {}
+                Err(Fault::Refused(refusal)) => {
+                    refusals.extend(proved.entry.document().map(|_| refusal));
+                }
                 Err(Fault::Error(error)) => return Err(error),
             }
         }
-        if manifests.len() == header.entries.len() {
-            let implied = implied(manifests.iter().map(|(id, bytes, manifest)| (*id, *bytes, manifest)));
-            refusals.extend(check_listed(&header.objects, &implied));
+        if named.len() == header.entries.len() {
+            refusals.extend(check_listed(&header.objects, &implied(named.iter())));
         }
         refusals.sort();
-        let names = names(&store, &header, &manifests);
+        let names = names(&store, &named);
         Ok(Ok(Self { header, refusals, store, names }))
     }
 
     /// The bundle as `verify` sees a store.
     #[must_use]
     pub fn catalog(&self) -> Catalog<'_> {
-        let entries = self.header.entries.iter().map(|proved| proved.entry.clone()).collect();
+        let entries = self.header.entries.iter().map(|proved| (proved.index, proved.entry.clone()));
         Catalog::of(&self.store, Log::of(entries), self.names.clone())
     }
 }
 
 /// Captures by run id, where a run id is that of one capture: a replay finds what it replays.
-fn names(store: &Store, header: &BundleHeader, manifests: &[(ObjectId, u64, Manifest)]) -> BTreeMap<String, CaptureId> {
+fn names(store: &Store, named: &[Named]) -> BTreeMap<String, CaptureId> {
     let catalog = Catalog::of(store, Log::default(), BTreeMap::new());
     let mut names: BTreeMap<String, BTreeSet<CaptureId>> = BTreeMap::new();
-    for proved in &header.entries {
-        let manifest = manifests.iter().find(|(id, _, _)| *id == proved.entry.manifest);
-        if let Some(run) = manifest.and_then(|(_, _, manifest)| catalog.run(manifest)) {
-            names.entry(run.run_id).or_default().insert(proved.entry.capture);
+    for manifest in named.iter().filter_map(|named| named.manifest.as_ref()) {
+        if let (Some(run), Ok(capture)) = (catalog.run(manifest), manifest.capture.id()) {
+            names.entry(run.run_id).or_default().insert(capture);
         }
     }
     let single = names.into_iter().filter(|(_, captures)| captures.len() == 1);
@@ -275,21 +304,21 @@ pub fn unbundle(
     if !refusals.is_empty() {
         return Ok(Err(refusals));
     }
-    let captures: BTreeMap<ObjectId, CaptureId> =
-        header.entries.iter().map(|proved| (proved.entry.manifest, proved.entry.capture)).collect();
+    let acts: BTreeMap<ObjectId, Act> =
+        header.entries.iter().map(|proved| (head_object(&proved.entry), proved.entry.act)).collect();
     meter.expect(header.objects.iter().map(|object| object.bytes).sum());
     let mut staging = store.stage()?;
-    let mut manifests: BTreeMap<ObjectId, (u64, Manifest)> = BTreeMap::new();
+    let mut named: BTreeMap<ObjectId, Named> = BTreeMap::new();
     for object in &header.objects {
         if meter.is_stopped() {
             return Err(io_error("read", FILE)(io::ErrorKind::Interrupted.into()));
         }
         let mut part = input.by_ref().take(object.bytes);
-        let found = if let Some(capture) = captures.get(&object.object).filter(|_| object.bytes <= MAX_DOCUMENT) {
+        let found = if let Some(act) = acts.get(&object.object).filter(|_| object.bytes <= MAX_DOCUMENT) {
             let mut bytes = Vec::new();
             part.read_to_end(&mut bytes).map_err(io_error("read", FILE))?;
-            match parse_manifest(&bytes, &object.object, *capture) {
-                Ok(manifest) => drop(manifests.insert(object.object, (object.bytes, manifest))),
+            match arrived(act, object, &bytes) {
+                Ok(found) => drop(named.insert(object.object, found)),
                 Err(refusal) => refusals.push(refusal),
             }
             (staging.add_bytes(&bytes)?, long(bytes.len()))
@@ -312,13 +341,10 @@ pub fn unbundle(
         refusals.push(refuse(Rule::ObjectUnlisted, "nothing after the last object", "more bytes"));
     }
     if refusals.is_empty() {
-        let in_order = header.entries.iter().filter_map(|proved| {
-            let id = proved.entry.manifest;
-            manifests.get(&id).map(|(bytes, manifest)| (id, *bytes, manifest))
-        });
+        let in_order = header.entries.iter().filter_map(|proved| named.get(&head_object(&proved.entry)));
         refusals = check_listed(&header.objects, &implied(in_order));
-        if manifests.len() != captures.len() {
-            refusals.push(refuse(Rule::ObjectMissing, "the manifest of every entry", "fewer"));
+        if named.len() != acts.len() {
+            refusals.push(refuse(Rule::ObjectMissing, "what every entry names", "less"));
         }
     }
     if refusals.is_empty() {
@@ -329,6 +355,17 @@ pub fn unbundle(
         return Ok(Err(refusals));
     }
     keep(store, header, &encoded)
+}
+
+/// What an entry names, from the bytes of the object that it names itself.
+fn arrived(act: &Act, object: &BundledObject, bytes: &[u8]) -> Result<Named, Refusal> {
+    match act {
+        Act::Seal(capture, id) => Ok(Named::manifest(*id, object.bytes, parse_manifest(bytes, id, *capture)?)),
+        Act::Document(_, document) => {
+            check_document(document, bytes)?;
+            Ok(Named { objects: vec![(document.object, object.bytes)], manifest: None })
+        }
+    }
 }
 
 /// Keeps the header under its own digest. Under the log's lock nobody collects objects that are not named yet.

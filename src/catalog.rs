@@ -11,7 +11,7 @@ use crate::canon::document;
 use crate::digest::Sha256;
 use crate::id::{CaptureId, ObjectId, RowKey, TokenId};
 use crate::log::Log;
-use crate::manifest::{Act, BundleHeader, Entry, Head, MAX_DOCUMENT, Manifest, REF_SCHEMA, Ref};
+use crate::manifest::{BundleHeader, Document, DocumentAct, Entry, Head, MAX_DOCUMENT, Manifest, REF_SCHEMA, Ref};
 use crate::proof::check_header;
 use crate::refusal::{Refusal, Rule, Subject};
 use crate::row::{MAX_NAME, claims};
@@ -32,6 +32,17 @@ pub struct Resolved {
     pub capture: CaptureId,
     /// The manifests to look at, in the order of the log
     pub manifests: Vec<ObjectId>,
+}
+
+/// An entry of another log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    /// Origin of that log
+    pub origin: String,
+    /// Its place there, from 0
+    pub place: u64,
+    /// The entry
+    pub entry: Entry,
 }
 
 /// Why a name stands for nothing, or for too much.
@@ -65,7 +76,7 @@ pub struct Catalog<'a> {
     /// The log
     pub log: Log,
     /// Entries of other logs, proved by the headers of the bundles that they came in
-    pub imported: Vec<Entry>,
+    pub imported: Vec<Imported>,
     /// Capture ids by run id
     names: BTreeMap<String, CaptureId>,
     /// Refs that are not what they should be
@@ -111,14 +122,29 @@ impl<'a> Catalog<'a> {
         self.refusals.extend(check_own_head(self.store, &self.log, head, subject()));
         let refusals = check_header(&header);
         if refusals.is_empty() {
-            self.imported.extend(header.entries.into_iter().map(|proved| proved.entry));
+            let origin = head.origin.clone();
+            let imported = header.entries.into_iter();
+            self.imported.extend(
+                imported.map(|proved| Imported { origin: origin.clone(), place: proved.index, entry: proved.entry }),
+            );
         }
         self.refusals.extend(refusals.into_iter().map(|refusal| Refusal { subject: subject(), ..refusal }));
     }
 
     /// All entries: those of the log, then the imported ones.
     fn entries(&self) -> impl Iterator<Item = &Entry> {
-        self.log.entries.iter().chain(&self.imported)
+        self.log.entries.iter().chain(self.imported.iter().map(|imported| &imported.entry))
+    }
+
+    /// All entries with the origin of their log and their place in it. Order means something within one origin only.
+    pub fn places(&self) -> impl Iterator<Item = (&str, u64, &Entry)> {
+        let own = self.log.places().map(|(place, entry)| (self.store.origin(), place, entry));
+        own.chain(self.imported.iter().map(|imported| (imported.origin.as_str(), imported.place, &imported.entry)))
+    }
+
+    /// The captures that were sealed, with the manifests by which they were.
+    fn sealed(&self) -> impl Iterator<Item = (CaptureId, ObjectId)> {
+        self.entries().filter_map(Entry::sealed)
     }
 
     /// The store.
@@ -127,12 +153,16 @@ impl<'a> Catalog<'a> {
         self.store
     }
 
+    /// The documents that were put down, in the order of the entries.
+    pub fn documents(&self) -> impl Iterator<Item = (DocumentAct, Document)> {
+        self.entries().filter_map(Entry::document)
+    }
+
     /// All captures that the log and imported entries have, in their order, each once.
     #[must_use]
     pub fn captures(&self) -> Vec<CaptureId> {
         let mut seen = BTreeSet::new();
-        let entries = self.entries().filter(|entry| entry.act == Act::Seal);
-        entries.map(|entry| entry.capture).filter(|capture| seen.insert(*capture)).collect()
+        self.sealed().map(|(capture, _)| capture).filter(|capture| seen.insert(*capture)).collect()
     }
 
     /// The run ids that name a capture, sorted.
@@ -152,12 +182,12 @@ impl<'a> Catalog<'a> {
     pub fn subjects(&self) -> Vec<Resolved> {
         let mut places: BTreeMap<CaptureId, usize> = BTreeMap::new();
         let mut subjects: Vec<Resolved> = Vec::new();
-        for entry in self.entries().filter(|entry| entry.act == Act::Seal) {
-            let place = *places.entry(entry.capture).or_insert(subjects.len());
+        for (capture, manifest) in self.sealed() {
+            let place = *places.entry(capture).or_insert(subjects.len());
             match subjects.get_mut(place) {
-                Some(subject) if subject.manifests.contains(&entry.manifest) => {}
-                Some(subject) => subject.manifests.push(entry.manifest),
-                None => subjects.push(Resolved { capture: entry.capture, manifests: vec![entry.manifest] }),
+                Some(subject) if subject.manifests.contains(&manifest) => {}
+                Some(subject) => subject.manifests.push(manifest),
+                None => subjects.push(Resolved { capture, manifests: vec![manifest] }),
             }
         }
         subjects
@@ -167,8 +197,8 @@ impl<'a> Catalog<'a> {
     #[must_use]
     pub fn manifests_of(&self, capture: CaptureId) -> Vec<ObjectId> {
         let mut seen = BTreeSet::new();
-        let entries = self.entries().filter(|entry| entry.act == Act::Seal && entry.capture == capture);
-        entries.map(|entry| entry.manifest).filter(|manifest| seen.insert(*manifest)).collect()
+        let manifests = self.sealed().filter(|(sealed, _)| *sealed == capture).map(|(_, manifest)| manifest);
+        manifests.filter(|manifest| seen.insert(*manifest)).collect()
     }
 
     /// The manifest of a capture, the first that can be read, with digests checked up to the capture id.
@@ -225,15 +255,14 @@ impl<'a> Catalog<'a> {
         }
         let mut meanings: BTreeMap<String, Resolved> = BTreeMap::new();
         if hex && name.len() >= MIN_PREFIX {
-            for entry in self.entries() {
-                let capture = entry.capture;
+            for (capture, manifest) in self.sealed() {
                 if capture.to_string().starts_with(name) {
                     let resolved = Resolved { capture, manifests: self.manifests_of(capture) };
                     meanings.insert(format!("capture {capture}"), resolved);
                 }
-                if entry.manifest.to_string().starts_with(name) {
-                    let resolved = Resolved { capture, manifests: vec![entry.manifest] };
-                    meanings.insert(format!("manifest {}", entry.manifest), resolved);
+                if manifest.to_string().starts_with(name) {
+                    let resolved = Resolved { capture, manifests: vec![manifest] };
+                    meanings.insert(format!("manifest {manifest}"), resolved);
                 }
             }
         }
@@ -252,6 +281,34 @@ impl<'a> Catalog<'a> {
         }
         meanings.into_values().next().ok_or_else(unknown)
     }
+}
+
+/// The bytes of a document that an entry names, with both digests checked.
+///
+/// # Errors
+/// When it cannot be read.
+///
+/// # Refusals
+/// What an object can be refused for, root-mismatch.
+pub fn read_document(store: &Store, document: &Document) -> Result<Vec<u8>, Fault> {
+    let bytes = store.read_object(&document.object, None, MAX_DOCUMENT, "document")?;
+    check_document(document, &bytes).map_err(Fault::Refused)?;
+    Ok(bytes)
+}
+
+/// Whether these bytes, whose BLAKE3 is known to be right, also have the SHA-256 that the entry gives.
+///
+/// # Errors
+///
+/// # Refusals
+/// root-mismatch.
+pub fn check_document(document: &Document, bytes: &[u8]) -> Result<(), Refusal> {
+    let found = Sha256::of(bytes);
+    if found == document.subject {
+        return Ok(());
+    }
+    let subject = Subject::Object(document.object, "document".to_owned());
+    Err(Refusal::new(Rule::RootMismatch, subject, format!("SHA-256 {}", document.subject), found.to_string()))
 }
 
 /// A manifest, with its digest checked, that carries `capture`.

@@ -344,7 +344,7 @@ impl<'a> Range<'a> {
         for (id, _, _) in capture.manifest().objects().into_iter().chain([(own, 0, String::new())]) {
             copy_object(catalog.store(), &whole, &id)?;
         }
-        Log::append(&store, &[(Act::Seal, capture.capture(), own)], at, TOOL)?;
+        Log::append(&store, &[Act::Seal(capture.capture(), own)], at, TOOL)?;
         write_ref(&store, &capture.run().run_id, capture.capture())?;
         let names = referred.into_iter().map(|(name, _, _)| name).collect();
         Ok(Self {
@@ -551,7 +551,7 @@ fn copy_referred(
         let Some(manifest) = catalog.manifest(*capture) else { continue };
         copy_object(catalog.store(), root, manifest_id)?;
         copy_object(catalog.store(), root, &manifest.run_object)?;
-        acts.push((Act::Seal, *capture, *manifest_id));
+        acts.push(Act::Seal(*capture, *manifest_id));
         write_ref(&store, name, *capture)?;
     }
     Log::append(&store, &acts, at, TOOL)?;

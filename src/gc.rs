@@ -79,6 +79,7 @@ pub fn survey(catalog: &Catalog<'_>, before: SystemTime) -> Result<Result<Garbag
             }
         }
     }
+    named.extend(catalog.documents().map(|(_, document)| document.object));
     if !refusals.is_empty() {
         refusals.sort();
         return Ok(Err(refusals));

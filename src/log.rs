@@ -11,8 +11,8 @@ use std::io::{Seek, SeekFrom, Write};
 
 use crate::canon::document;
 use crate::digest::Sha256;
-use crate::id::{CaptureId, Nanos, ObjectId};
-use crate::manifest::{Act, ENTRY_SCHEMA, Entry, HEAD_SCHEMA, Head};
+use crate::id::Nanos;
+use crate::manifest::{Act, Entry, HEAD_SCHEMA, Head};
 use crate::merkle::tile::{Levels, Tile};
 use crate::merkle::{Size, Tree, consistency_path, inclusion_path, leaf_hash, root_of};
 use crate::note::{Checkpoint, MAX_NOTE, Note, NoteError, SigningKey, VerifierKey, origin_line};
@@ -39,6 +39,8 @@ const MAX_ENTRY: usize = 64 << 10;
 pub struct Log {
     /// The entries, from 0
     pub entries: Vec<Entry>,
+    /// The places of the entries, where they are not 0, 1, 2, …
+    at: Option<Vec<u64>>,
     /// Where head and entries do not agree; empty for a sound log
     pub refusals: Vec<Refusal>,
     tree: Tree,
@@ -130,8 +132,8 @@ impl Log {
                 return;
             }
         };
-        if entry.schema != ENTRY_SCHEMA {
-            refuse(Rule::SchemaInvalid, &format!("schema {ENTRY_SCHEMA}"), entry.schema.clone());
+        if entry.schema != entry.expected_schema() {
+            refuse(Rule::SchemaInvalid, &format!("schema {}", entry.expected_schema()), entry.schema.clone());
         }
         let at = entry.at.parse::<u64>().ok().filter(|&at| at <= MAX_INT64 && at.to_string() == entry.at);
         if at.is_none() {
@@ -145,10 +147,20 @@ impl Log {
         self.refusals.push(Refusal::new(Rule::LogInconsistent, subject, expected, found));
     }
 
-    /// A log of entries that were proved elsewhere. It has no head of its own.
+    /// A log of entries that were proved elsewhere, with their places there. It has no head of its own.
     #[must_use]
-    pub fn of(entries: Vec<Entry>) -> Self {
-        Self { entries, ..Self::default() }
+    pub fn of(entries: impl Iterator<Item = (u64, Entry)>) -> Self {
+        let (at, entries) = entries.unzip();
+        Self { entries, at: Some(at), ..Self::default() }
+    }
+
+    /// The entries with their places.
+    pub fn places(&self) -> impl Iterator<Item = (u64, &Entry)> {
+        let place = |n: u64| match &self.at {
+            None => n,
+            Some(at) => usize::try_from(n).ok().and_then(|n| at.get(n)).copied().unwrap_or(n),
+        };
+        (0..).zip(&self.entries).map(move |(n, entry)| (place(n), entry))
     }
 
     fn push(&mut self, line: &[u8]) {
@@ -370,7 +382,7 @@ impl Log {
     /// When the log cannot be written (then it is as it was), or breaks a rule already.
     pub fn append(
         store: &Store,
-        acts: &[(Act, CaptureId, ObjectId)],
+        acts: &[Act],
         at: Nanos,
         tool: &str,
     ) -> Result<Vec<(usize, bool)>, Fault> {
@@ -384,7 +396,7 @@ impl Log {
     pub fn append_locked(
         _lock: &LogLock,
         store: &Store,
-        acts: &[(Act, CaptureId, ObjectId)],
+        acts: &[Act],
         at: Nanos,
         tool: &str,
     ) -> Result<Vec<(usize, bool)>, Fault> {
@@ -397,16 +409,15 @@ impl Log {
         let mut lines = Vec::new();
         let mut known = BTreeMap::new();
         for (place, entry) in log.entries.iter().enumerate() {
-            known.entry((entry.act, entry.capture, entry.manifest)).or_insert(place);
+            known.entry(entry.act).or_insert(place);
         }
-        for &(act, capture, manifest) in acts {
-            if let Some(&place) = known.get(&(act, capture, manifest)) {
+        for &act in acts {
+            if let Some(&place) = known.get(&act) {
                 places.push((place, false));
                 continue;
             }
-            known.insert((act, capture, manifest), log.entries.len());
-            let at = at.0.to_string();
-            let entry = Entry { act, at, capture, manifest, schema: ENTRY_SCHEMA.to_owned(), tool: tool.to_owned() };
+            known.insert(act, log.entries.len());
+            let entry = Entry::new(act, at.0.to_string(), tool.to_owned());
             let line = encode(store, &entry)?;
             log.push(&line);
             lines.extend(line);

@@ -16,6 +16,8 @@ pub const CAPTURE_SCHEMA: &str = "witnessmark.capture/v1";
 pub const MANIFEST_SCHEMA: &str = "witnessmark.manifest/v1";
 /// `schema` of a log entry.
 pub const ENTRY_SCHEMA: &str = "witnessmark.entry/v1";
+/// `schema` of a log entry that is about a document.
+pub const ACT_SCHEMA: &str = "witnessmark.act/v1";
 /// `schema` of the log's head.
 pub const HEAD_SCHEMA: &str = "witnessmark.head/v1";
 /// `schema` of store.json.
@@ -189,29 +191,163 @@ impl Manifest {
 }
 
 /// What an entry of the log records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Act {
+    /// A capture was sealed, by this manifest
+    Seal(CaptureId, ObjectId),
+    /// A document was put down
+    Document(DocumentAct, Document),
+}
+
+/// What was done with a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Act {
-    /// A capture was sealed
-    Seal,
+pub enum DocumentAct {
+    /// A spec was declared
+    Spec,
+    /// A result was derived
+    Qualify,
+}
+
+impl DocumentAct {
+    /// The name in an entry.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            DocumentAct::Spec => "spec",
+            DocumentAct::Qualify => "qualify",
+        }
+    }
+}
+
+/// A document by both of its digests: where it is, and what people cite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Document {
+    /// BLAKE3 of its bytes
+    pub object: ObjectId,
+    /// SHA-256 of its bytes
+    pub subject: Sha256,
+}
+
+impl Document {
+    /// The document with these bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self { object: ObjectId(Blake3::of(bytes)), subject: Sha256::of(bytes) }
+    }
 }
 
 /// One entry of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "EntryForm", into = "EntryForm")]
 pub struct Entry {
     /// What was done
     pub act: Act,
     /// When, by the sealer's clock: Unix time in nanoseconds
     pub at: String,
-    /// To which capture
-    pub capture: CaptureId,
-    /// By which manifest
-    pub manifest: ObjectId,
-    /// [`ENTRY_SCHEMA`]
+    /// [`ENTRY_SCHEMA`] or [`ACT_SCHEMA`]
     pub schema: String,
     /// With which program
     pub tool: String,
+}
+
+impl Entry {
+    /// An entry.
+    #[must_use]
+    pub fn new(act: Act, at: String, tool: String) -> Self {
+        let mut entry = Self { act, at, schema: String::new(), tool };
+        entry.schema = entry.expected_schema().to_owned();
+        entry
+    }
+
+    /// The schema that an entry of this act has.
+    #[must_use]
+    pub fn expected_schema(&self) -> &'static str {
+        match self.act {
+            Act::Seal(..) => ENTRY_SCHEMA,
+            Act::Document(..) => ACT_SCHEMA,
+        }
+    }
+
+    /// The capture that was sealed, and its manifest; none where the act is about a document.
+    #[must_use]
+    pub fn sealed(&self) -> Option<(CaptureId, ObjectId)> {
+        match self.act {
+            Act::Seal(capture, manifest) => Some((capture, manifest)),
+            Act::Document(..) => None,
+        }
+    }
+
+    /// The document that was put down, and what was done; none where the act is about a capture.
+    #[must_use]
+    pub fn document(&self) -> Option<(DocumentAct, Document)> {
+        match self.act {
+            Act::Seal(..) => None,
+            Act::Document(act, document) => Some((act, document)),
+        }
+    }
+}
+
+/// The two forms in which entries are written.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(untagged)]
+enum EntryForm {
+    Capture(CaptureForm),
+    Document(DocumentForm),
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CaptureForm {
+    act: SealWord,
+    at: String,
+    capture: CaptureId,
+    manifest: ObjectId,
+    schema: String,
+    tool: String,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum SealWord {
+    Seal,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DocumentForm {
+    act: DocumentAct,
+    at: String,
+    object: ObjectId,
+    schema: String,
+    subject: Sha256,
+    tool: String,
+}
+
+impl From<EntryForm> for Entry {
+    fn from(form: EntryForm) -> Self {
+        match form {
+            EntryForm::Capture(CaptureForm { at, capture, manifest, schema, tool, .. }) => {
+                Self { act: Act::Seal(capture, manifest), at, schema, tool }
+            }
+            EntryForm::Document(DocumentForm { act, at, object, schema, subject, tool }) => {
+                Self { act: Act::Document(act, Document { object, subject }), at, schema, tool }
+            }
+        }
+    }
+}
+
+impl From<Entry> for EntryForm {
+    fn from(Entry { act, at, schema, tool }: Entry) -> Self {
+        match act {
+            Act::Seal(capture, manifest) => {
+                EntryForm::Capture(CaptureForm { act: SealWord::Seal, at, capture, manifest, schema, tool })
+            }
+            Act::Document(act, Document { object, subject }) => {
+                EntryForm::Document(DocumentForm { act, at, object, schema, subject, tool })
+            }
+        }
+    }
 }
 
 /// The head of the log: what readers trust.

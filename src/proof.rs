@@ -13,7 +13,7 @@ use crate::canon::json::Json;
 use crate::canon::scores::{Canonical, Dtype};
 use crate::digest::{Sha256, hex, unhex};
 use crate::id::CaptureId;
-use crate::manifest::{BUNDLE_SCHEMA, BundleHeader, CAPTURE_SCHEMA, CaptureDocument, ENTRY_SCHEMA, HEAD_SCHEMA};
+use crate::manifest::{BUNDLE_SCHEMA, BundleHeader, CAPTURE_SCHEMA, CaptureDocument, HEAD_SCHEMA};
 use crate::merkle::{Size, is_consistent, leaf_hash, root_from_inclusion};
 use crate::refusal::{Refusal, Rule, Subject};
 use crate::row::Row;
@@ -232,7 +232,7 @@ impl Proof {
 pub fn check_header(header: &BundleHeader) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     let file = "the bundle's header";
-    let entries = header.entries.iter().map(|proved| (proved.entry.schema.as_str(), ENTRY_SCHEMA));
+    let entries = header.entries.iter().map(|proved| (proved.entry.schema.as_str(), proved.entry.expected_schema()));
     let schemas = [(header.schema.as_str(), BUNDLE_SCHEMA), (header.head.schema.as_str(), HEAD_SCHEMA)];
     for (found, expected) in schemas.into_iter().chain(entries).filter(|(found, expected)| found != expected) {
         refusals.push(refuse(Rule::SchemaInvalid, file, format!("schema {expected}"), found));

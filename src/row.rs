@@ -7,6 +7,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use serde::Deserialize;
+
 use crate::canon::json::Json;
 use crate::digest::{Blake3, Sha256};
 use crate::id::{Nanos, RequestKey, RowKey, TokenId};
@@ -99,7 +101,8 @@ pub enum Value {
 }
 
 /// Where in a run a row was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Phase {
     /// The forward pass over the prompt
     #[default]

@@ -1,20 +1,24 @@
 //! Specs: what a qualification demands of its captures, written down before they are made.
 //!
 //! In comes a TOML file (`specs/*.toml`), out comes a [`Spec`] that holds only what the schema allows. A spec requires ([`Require`]) and pins
-//! ([`Pins`]): a pinned binding must be there and equal, by role. It judges nothing itself: `rule::judge_spec` does.
+//! ([`Pins`]): a pinned binding must be there and equal, by role; and it plans: corpus, strata, runs, comparison. It judges nothing itself: `rule` and `qualify` do.
 //! See `specs/spec-v1.md` and `schemas/spec.schema.json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use crate::binding::Run;
+use crate::binding::{Mode, Role, Run};
 use crate::canon::json::Json;
 use crate::digest::Sha256;
-use crate::row::FIELDS;
+use crate::row::{FIELDS, Phase};
 
 /// `schema` of a spec.
 pub const SPEC_SCHEMA: &str = "witnessmark.spec/v1";
+/// The version of the rules that a result names.
+pub const RULES: &str = "witnessmark.rules/v1";
+/// The version of the numerics that a result names.
+pub const NUMERICS: &str = "witnessmark.numerics/v1";
 /// The largest spec file, in bytes.
 pub const MAX_SPEC: u64 = 1 << 20;
 
@@ -36,7 +40,7 @@ pub enum SpecError {
     },
 }
 
-/// A qualification's plan, as far as it binds single captures.
+/// A qualification's plan.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
@@ -47,12 +51,143 @@ pub struct Spec {
     pub schema: String,
     /// Name of the workload
     pub workload: String,
+    /// What is to be claimed
+    #[serde(default)]
+    pub claim: Claim,
+    /// The version of the rules; absent: [`RULES`]
+    #[serde(default)]
+    pub rules: Option<String>,
+    /// The version of the numerics; absent: [`NUMERICS`]
+    #[serde(default)]
+    pub numerics: Option<String>,
+    /// The prompts
+    #[serde(default)]
+    pub corpus: Option<Corpus>,
+    /// What is never pooled
+    #[serde(default)]
+    pub strata: Option<Strata>,
+    /// The captures that there must be
+    #[serde(default)]
+    pub runs: Vec<Runs>,
+    /// How candidate and oracle are compared
+    #[serde(default)]
+    pub comparison: Comparison,
     /// What every capture must show
     #[serde(default)]
     pub require: Require,
     /// What every capture must be bound to
     #[serde(default)]
     pub pins: Pins,
+}
+
+/// What is to be claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Claim {
+    /// That the candidate passes the gate
+    #[default]
+    Strict,
+    /// Nothing: the evidence is to be complete and described
+    Diagnostic,
+}
+
+/// The prompts of a workload.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Corpus {
+    /// Digest of the prompts' token ids (`specs/qualification-v1.md`, section 4.1); absent: only counted
+    #[serde(default)]
+    pub sha256: Option<String>,
+    /// Number of prompts
+    pub requests: u32,
+    /// Tokens that each request generates, unless it stops by itself
+    pub new_tokens: u32,
+}
+
+/// What is never pooled: each concurrency by each phase.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Strata {
+    /// Requested concurrencies, ascending
+    pub concurrency: Vec<u32>,
+    /// Phases
+    pub phases: Vec<Phase>,
+}
+
+/// What a capture is kept for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Partition {
+    /// To set thresholds
+    Calibration,
+    /// To try them
+    HeldOut,
+}
+
+impl Partition {
+    /// The name in a spec and in a result.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Partition::Calibration => "calibration",
+            Partition::HeldOut => "held-out",
+        }
+    }
+}
+
+/// Captures that there must be: of one role and mode, at each of some concurrencies.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Runs {
+    /// Whose
+    pub role: Role,
+    /// How they were driven
+    pub mode: Mode,
+    /// At which requested concurrencies
+    pub concurrency: Vec<u32>,
+    /// How many at each, at least
+    pub repetitions: u32,
+    /// What they are kept for
+    #[serde(default)]
+    pub partition: Option<Partition>,
+    /// Which runs; empty: any
+    #[serde(default)]
+    pub run_ids: BTreeSet<String>,
+}
+
+impl Runs {
+    /// Whether a run has a place here.
+    #[must_use]
+    pub fn has_place_for(&self, run: &Run) -> bool {
+        run.role() == Some(self.role)
+            && run.mode == self.mode
+            && run.requested_concurrency().is_some_and(|found| self.concurrency.contains(&found))
+            && (self.run_ids.is_empty() || self.run_ids.contains(&run.run_id))
+    }
+}
+
+/// How candidate and oracle are compared.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Comparison {
+    /// The gate that is asked for; absent: `strict`
+    pub gate: Option<String>,
+    /// Declared shapes that every capture must give, by dotted path
+    pub shapes: BTreeSet<String>,
+    /// Whether rows that are compared must have been computed in equal shapes
+    pub observed_shape: Option<ObservedShape>,
+    /// By how much the share of tokens that instrumentation changes may exceed what baselines change by themselves
+    pub inertness_margin: Option<f64>,
+}
+
+/// What is asked of the shapes in which rows were computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ObservedShape {
+    /// Nothing: they are counted
+    Any,
+    /// That they are equal
+    Equal,
 }
 
 /// What every capture must show.
@@ -79,6 +214,10 @@ pub struct Require {
     pub max_recomputed: u64,
     /// The most tokens of a request, prompt and output together
     pub window: Option<u64>,
+    /// The most rows of a capture
+    pub max_rows: Option<u64>,
+    /// The most bytes of a capture's scores as f32
+    pub max_score_bytes: Option<u64>,
 }
 
 /// A value that a binding is pinned to.
@@ -148,18 +287,100 @@ impl Spec {
         if let Some(bad) = files.into_iter().find(|text| !digest(text)) {
             return Err(value("pins", "SHA-256 as 64 lower-case hexadecimal digits", bad));
         }
+        spec.check_plan()?;
         spec.sha256 = Some(Sha256::of(text.as_bytes()));
         Ok(spec)
+    }
+
+    /// The part that a qualification needs.
+    fn check_plan(&self) -> Result<(), SpecError> {
+        let value = |key: &str, expected: &str, found: String| SpecError::Value {
+            key: key.to_owned(),
+            expected: expected.to_owned(),
+            found,
+        };
+        for (key, expected, found) in [("rules", RULES, &self.rules), ("numerics", NUMERICS, &self.numerics)] {
+            if let Some(found) = found.as_ref().filter(|found| *found != expected) {
+                return Err(value(key, expected, format!("{found:?}")));
+            }
+        }
+        if let Some(corpus) = &self.corpus {
+            if let Some(found) = corpus.sha256.as_ref().filter(|text| text.parse::<Sha256>().is_err()) {
+                return Err(value("corpus.sha256", "64 lower-case hexadecimal digits", format!("{found:?}")));
+            }
+            if corpus.requests == 0 || corpus.new_tokens == 0 {
+                return Err(value("corpus", "one request and one new token or more", "none".to_owned()));
+            }
+        }
+        let ascending = |list: &[u32]| !list.is_empty() && list.is_sorted_by(|a, b| a < b) && !list.contains(&0);
+        if let Some(strata) = &self.strata {
+            if !ascending(&strata.concurrency) {
+                let found = format!("{:?}", strata.concurrency);
+                return Err(value("strata.concurrency", "one or more, from 1, ascending", found));
+            }
+            if strata.phases.is_empty() || !strata.phases.is_sorted_by(|a, b| a < b) {
+                let expected = "some of prefill, decode, recomputed, in this order, each once";
+                return Err(value("strata.phases", expected, format!("{:?}", strata.phases)));
+            }
+        }
+        for (n, runs) in self.runs.iter().enumerate() {
+            if !ascending(&runs.concurrency) {
+                let found = format!("{:?}", runs.concurrency);
+                return Err(value(&format!("runs[{n}].concurrency"), "one or more, from 1, ascending", found));
+            }
+            if runs.repetitions == 0 {
+                return Err(value(&format!("runs[{n}].repetitions"), "1 or more", "0".to_owned()));
+            }
+        }
+        match self.comparison.inertness_margin {
+            Some(margin) if !(0.0..=1.0).contains(&margin) => {
+                Err(value("comparison.inertness_margin", "a share from 0 to 1", margin.to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What a plan leaves open, in words: what a qualification needs, and identities that nothing pins. Empty where nothing is.
+    #[must_use]
+    pub fn open(&self) -> Vec<String> {
+        let mut open = Vec::new();
+        let mut say = |missing: bool, text: &str| {
+            if missing {
+                open.push(text.to_owned());
+            }
+        };
+        say(self.corpus.is_none(), "corpus: which prompts, how many tokens; qualify needs it");
+        let unbound = self.corpus.as_ref().is_some_and(|corpus| corpus.sha256.is_none());
+        say(unbound, "corpus.sha256: the prompts are counted and not bound");
+        say(self.strata.is_none(), "strata: concurrencies and phases; qualify needs them");
+        say(self.runs.is_empty(), "runs: which captures there must be; qualify needs them");
+        let of = |role: Role| self.runs.iter().filter(move |runs| runs.role == role);
+        say(!self.runs.is_empty() && of(Role::Oracle).next().is_none(), "runs: no oracle");
+        let claims = self.claim == Claim::Strict && !self.runs.is_empty();
+        say(claims && of(Role::Candidate).next().is_none(), "runs: no candidate, so nothing can be accepted");
+        for path in ["model.id", "model.weights_dtype", "model.kv_dtype", "engine.name", "engine.execution", "engine.attention", "sampling.method"] {
+            let pinned = self.pins.all.contains_key(path)
+                || (self.pins.oracle.contains_key(path) && self.pins.candidate.contains_key(path))
+                || (path == "engine.execution" && self.require.execution.is_some());
+            say(!pinned, &format!("pins: {path} is not pinned for both roles"));
+        }
+        say(self.pins.model_files.is_empty(), "pins.model_files: the model's files are not bound");
+        say(self.pins.tokenizer_files.is_empty(), "pins.tokenizer_files: the tokenizer's files are not bound");
+        let revision = |pins: &BTreeMap<String, Pin>| {
+            ["engine.commit", "engine.binary_sha256"].iter().any(|path| pins.contains_key(*path))
+        };
+        let bound = revision(&self.pins.all) || (revision(&self.pins.oracle) && revision(&self.pins.candidate));
+        say(!bound && !self.require.engine_bound, "engines: neither a revision nor a binary's digest is pinned or required");
+        open
     }
 
     /// The pins that a capture of this run's role must satisfy.
     #[must_use]
     pub fn pins_for(&self, run: &Run) -> BTreeMap<&str, &Pin> {
-        let role = match run.binding("role") {
-            Some(Json::String(role)) if role == "oracle" => Some(&self.pins.oracle),
-            Some(Json::String(role)) if role == "candidate" => Some(&self.pins.candidate),
-            _ => None,
-        };
+        let role = run.role().map(|role| match role {
+            Role::Oracle => &self.pins.oracle,
+            Role::Candidate => &self.pins.candidate,
+        });
         let pins = self.pins.all.iter().chain(role.into_iter().flatten());
         pins.map(|(path, pin)| (path.as_str(), pin)).collect()
     }

@@ -12,6 +12,7 @@ use super::seal::{open_or_create, remove_if_unused};
 use super::{CliError, Context, Status};
 use crate::bundle;
 use crate::catalog::Catalog;
+use crate::manifest::Act;
 use crate::report::proof as text;
 use crate::store::{Fault, NEW, Store};
 
@@ -55,7 +56,8 @@ pub(super) fn write(context: &mut Context<'_>, args: &BundleArgs) -> Result<Stat
     }
     file.persist(&args.output).map_err(|error| failed(error.error))?;
     if context.json {
-        let captures: BTreeSet<_> = made.header.entries.iter().map(|proved| proved.entry.capture).collect();
+        let sealed = made.header.entries.iter().filter_map(|proved| proved.entry.sealed());
+        let captures: BTreeSet<_> = sealed.map(|(capture, _)| capture).collect();
         context.out.json(&serde_json::json!({
             "file": shown, "bytes": made.bytes, "objects": made.header.objects.len(), "captures": captures, "head": made.header.head,
         }))?;
@@ -88,16 +90,25 @@ pub(super) fn unbundle(context: &mut Context<'_>, args: &UnbundleArgs) -> Result
     let entries = &unbundled.header.entries;
     if context.json {
         for proved in entries {
-            context.out.json(&serde_json::json!({
-                "capture": proved.entry.capture, "manifest": proved.entry.manifest, "origin": unbundled.header.head.origin,
-                "entry": proved.index, "record": unbundled.record, "already": unbundled.already,
-            }))?;
+            let mut line = serde_json::json!({
+                "origin": unbundled.header.head.origin, "entry": proved.index, "record": unbundled.record,
+                "already": unbundled.already,
+            });
+            match proved.entry.act {
+                Act::Seal(capture, manifest) => {
+                    line["capture"] = serde_json::json!(capture);
+                    line["manifest"] = serde_json::json!(manifest);
+                }
+                Act::Document(act, document) => line[act.name()] = serde_json::json!(document.subject),
+            }
+            context.out.json(&line)?;
         }
         return Ok(Status::Good);
     }
     let mut seen = BTreeSet::new();
-    for proved in entries.iter().filter(|proved| seen.insert(proved.entry.capture)) {
-        context.out.print(&format!("{}\n", proved.entry.capture))?;
+    let sealed = entries.iter().filter_map(|proved| proved.entry.sealed());
+    for (capture, _) in sealed.filter(|(capture, _)| seen.insert(*capture)) {
+        context.out.print(&format!("{capture}\n"))?;
     }
     context.out.flush()?;
     context.prose(&text::unbundled(&unbundled))?;

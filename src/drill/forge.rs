@@ -16,7 +16,7 @@ use crate::catalog::Resolved;
 use crate::digest::{Blake3, Sha256};
 use crate::id::{CaptureId, ObjectId};
 use crate::log::Log;
-use crate::manifest::{Entry, HEAD_SCHEMA, Head, Manifest, ScoreShard};
+use crate::manifest::{Act, Entry, HEAD_SCHEMA, Head, Manifest, ScoreShard};
 use crate::merkle::Tree;
 use crate::row::{self, Row};
 use crate::shard::page::{Compressor, Decompressor};
@@ -144,7 +144,7 @@ impl<'a> Replica<'a> {
         let id = ObjectId(Blake3::of(&manifest));
         let mut entries = self.entries.clone();
         if let Some(last) = entries.last_mut() {
-            (last.capture, last.manifest) = (capture, id);
+            last.act = Act::Seal(capture, id);
         }
         let mut changes = self.forge_log(&entries)?;
         changes.push((Store::object_path(&id), Change::Bytes(manifest)));

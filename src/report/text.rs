@@ -9,7 +9,7 @@ use crate::diff::{Change, Diff, Scores, Shapes};
 use crate::digest::Sha256;
 use crate::id::{ObjectId, RowKey};
 use crate::log::Log;
-use crate::manifest::Manifest;
+use crate::manifest::{Act, Manifest};
 use crate::refusal::{Findings, Note, NoteKind, Refusal, Rule};
 use crate::rule::{Applies, about};
 use crate::seal::Sealed;
@@ -288,8 +288,13 @@ pub fn log(log: &Log, origin: &str, names: &dyn Fn(&crate::id::CaptureId) -> Str
     let mut page = Page(String::new());
     page.line(format_args!("origin {origin}, {} entries, root {}", log.entries.len(), log.root()));
     for (n, entry) in log.entries.iter().enumerate() {
-        let name = names(&entry.capture);
-        page.line(format_args!("{n:>5}  seal  {}  {}  {name}", entry.capture, utc(&entry.at)));
+        let at = utc(&entry.at);
+        match entry.act {
+            Act::Seal(capture, _) => page.line(format_args!("{n:>5}  seal     {capture}  {at}  {}", names(&capture))),
+            Act::Document(act, document) => {
+                page.line(format_args!("{n:>5}  {:<7}  {}  {at}", act.name(), document.subject));
+            }
+        }
     }
     page.0
 }

@@ -86,8 +86,7 @@ fn schedule(bench: &mut SpecBench<'_>) {
     }
     if require.concurrency_reached {
         let path = "schedule.requested_concurrency";
-        let requested = run.binding(path).and_then(|value| crate::row::integer(value, crate::row::MAX_INT32));
-        let Some(requested) = requested else {
+        let Some(requested) = run.requested_concurrency().map(u64::from) else {
             bench.findings.refuse(Rule::BindingMissing, subject(path), "an integer", "nothing");
             return;
         };
@@ -118,6 +117,16 @@ fn rows(bench: &mut SpecBench<'_>) {
     if u64::try_from(recomputed).is_ok_and(|count| count > require.max_recomputed) {
         let expected = format!("at most {} recomputed rows", require.max_recomputed);
         bench.findings.refuse(Rule::RowRecomputed, Subject::Capture, expected, recomputed.to_string());
+    }
+    let rows = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+    let bytes = run.scores.as_ref().map_or(0, |scores| rows.saturating_mul(scores.vocab_size).saturating_mul(4));
+    for (most, found, what) in
+        [(require.max_rows, rows, "rows"), (require.max_score_bytes, bytes, "bytes of scores as f32")]
+    {
+        if let Some(most) = most.filter(|most| found > *most) {
+            let expected = format!("at most {most} {what}");
+            bench.findings.refuse(Rule::LimitExceeded, Subject::Capture, expected, found.to_string());
+        }
     }
     let Some(window) = require.window else { return };
     for request in &run.requests {

@@ -147,7 +147,7 @@ pub fn put_object(root: &Path, id: &ObjectId, bytes: &[u8]) {
 /// An entry as `seal` writes it.
 pub fn entry(capture: CaptureId, manifest: ObjectId) -> Entry {
     let (schema, tool) = (ENTRY_SCHEMA.to_owned(), "witnessmark 0.1.0".to_owned());
-    Entry { act: Act::Seal, at: "1796035146852887425".to_owned(), capture, manifest, schema, tool }
+    Entry { act: Act::Seal(capture, manifest), at: "1796035146852887425".to_owned(), schema, tool }
 }
 
 /// Writes a log whose head agrees with its entries.
