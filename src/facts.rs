@@ -30,7 +30,25 @@ pub struct Facts {
     pub fits_declared_dtype: bool,
 }
 
+/// The top of a row of scores.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Top {
+    /// Lowest token id with the highest score
+    pub argmax: TokenId,
+    /// Whether another token id has the highest score too
+    pub tied: bool,
+    /// The highest score less the second: 0 at a tie, +Inf where only one token is unmasked
+    pub margin: f64,
+}
+
 impl Facts {
+    /// The top of the row.
+    #[must_use]
+    pub fn top(&self) -> Top {
+        let Scan { argmax, max, max_count, second, .. } = self.scan;
+        Top { argmax: TokenId(argmax), tied: max_count > 1, margin: f64::from(max) - f64::from(second) }
+    }
+
     /// Derives the facts of `row` from its scores. `scratch` is a buffer to work in.
     #[must_use]
     pub fn derive(scores: &Canonical, row: &Row, declared: &ScoresDeclaration, scratch: &mut Vec<u8>) -> Self {

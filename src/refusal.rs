@@ -88,6 +88,15 @@ rules! {
     ConcurrencyNotReached = "concurrency-not-reached",
     RowRecomputed = "row-recomputed",
     RecordOverWindow = "record-over-window",
+    SpecNotPredeclared = "spec-not-predeclared",
+    ModeMissing = "mode-missing",
+    GateNotRatified = "gate-not-ratified",
+    CoverageOverclaimed = "coverage-overclaimed",
+    ForcedOutputClaimed = "forced-output-claimed",
+    ShapeMismatch = "shape-mismatch",
+    ScoreReused = "score-reused",
+    InstrumentationNotInert = "instrumentation-not-inert",
+    ResultMismatch = "result-mismatch",
 }
 
 impl fmt::Display for Rule {
@@ -119,6 +128,16 @@ pub enum Subject {
     Request(RequestKey),
     /// A row
     Row(RowKey),
+    /// Something in one capture of several, by its run id
+    In(String, Box<Subject>),
+}
+
+impl Subject {
+    /// The same in the capture of this run.
+    #[must_use]
+    pub fn of_run(self, run_id: &str) -> Self {
+        Subject::In(run_id.to_owned(), Box::new(self))
+    }
 }
 
 impl fmt::Display for Subject {
@@ -131,6 +150,8 @@ impl fmt::Display for Subject {
             Subject::Object(id, role) => write!(f, "{role} {id}"),
             Subject::Request(key) => key.fmt(f),
             Subject::Row(key) => key.fmt(f),
+            Subject::In(run, subject) if **subject == Subject::Capture => f.write_str(run),
+            Subject::In(run, subject) => write!(f, "{run}: {subject}"),
         }
     }
 }

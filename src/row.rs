@@ -4,6 +4,7 @@
 //! rest of the house walks it. In comes a JSON object or column values, out goes a [`Row`] and its record bytes.
 //! Always holds: no floats, and the file's row order is no part of a record. See `specs/format-v1.md`, section 3.
 
+use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -214,6 +215,40 @@ impl Interner {
         self.0.insert(Arc::clone(&shared));
         shared
     }
+}
+
+/// The rows of two captures with equal key and equal prefix: what can be compared. Both in key order.
+pub fn at_equal_prefixes<'a, 'b>(a: &'a [Row], b: &'b [Row]) -> impl Iterator<Item = (&'a Row, &'b Row)> {
+    places_at_equal_prefixes(a, b).filter_map(|(at_a, at_b)| Some((a.get(at_a)?, b.get(at_b)?)))
+}
+
+/// As [`at_equal_prefixes`], by their places.
+pub fn places_at_equal_prefixes(a: &[Row], b: &[Row]) -> impl Iterator<Item = (usize, usize)> {
+    let (mut at_a, mut at_b) = (0, 0);
+    std::iter::from_fn(move || {
+        while let (Some(row_a), Some(row_b)) = (a.get(at_a), b.get(at_b)) {
+            match row_a.key.cmp(&row_b.key) {
+                Ordering::Less => at_a += 1,
+                Ordering::Greater => at_b += 1,
+                Ordering::Equal => {
+                    let places = (at_a, at_b);
+                    at_a += 1;
+                    at_b += 1;
+                    if row_a.prefix_sha256 == row_b.prefix_sha256 {
+                        return Some(places);
+                    }
+                }
+            }
+        }
+        None
+    })
+}
+
+/// Whether both rows say in which company they were computed, and say the same.
+#[must_use]
+pub fn same_shape(a: &Row, b: &Row) -> bool {
+    let shape = |row: &Row| Some((row.batch_size?, row.query_len?, row.kv_len?));
+    shape(a).is_some() && shape(a) == shape(b)
 }
 
 impl Row {

@@ -18,17 +18,23 @@ mod argmax_witness;
 mod binding_mismatch;
 mod binding_missing;
 mod captured_after_forcing;
+pub mod claim;
 mod concurrency_not_reached;
 mod continuation_mismatch;
 mod corpus_mismatch;
+mod coverage_overclaimed;
 mod dtype_mismatch;
 mod engine_mismatch;
 mod engine_unbound;
 mod execution_mismatch;
+mod forced_output_claimed;
+mod gate_not_ratified;
+mod instrumentation_not_inert;
 mod json_not_canonical;
 mod kv_dtype_mismatch;
 mod limit_exceeded;
 mod log_inconsistent;
+mod mode_missing;
 mod model_mismatch;
 mod name_taken;
 mod not_a_regular_file;
@@ -47,6 +53,7 @@ mod record_over_window;
 mod replay_truncated;
 mod request_mismatch;
 mod requirements;
+mod result_mismatch;
 mod root_mismatch;
 mod row_duplicated;
 mod row_duplicated_content;
@@ -59,12 +66,15 @@ mod run_mixed;
 mod sampling_mismatch;
 mod schema_invalid;
 mod score_nonfinite;
+mod score_reused;
 mod score_witness;
 mod scores_short;
 mod scores_trailing;
 mod sequence_gap;
+mod shape_mismatch;
 mod shard_noncanonical;
 mod signature_invalid;
+mod spec_not_predeclared;
 mod speculation_active;
 mod time_order;
 mod token_not_argmax;
@@ -94,6 +104,8 @@ pub enum Applies {
     WithModel,
     /// When a spec requires it
     WithSpec,
+    /// When a result is derived from several captures
+    Qualification,
 }
 
 /// What a rule is for.
@@ -157,6 +169,15 @@ pub fn about(rule: Rule) -> &'static About {
         Rule::ConcurrencyNotReached => &concurrency_not_reached::ABOUT,
         Rule::RowRecomputed => &row_recomputed::ABOUT,
         Rule::RecordOverWindow => &record_over_window::ABOUT,
+        Rule::SpecNotPredeclared => &spec_not_predeclared::ABOUT,
+        Rule::ModeMissing => &mode_missing::ABOUT,
+        Rule::GateNotRatified => &gate_not_ratified::ABOUT,
+        Rule::CoverageOverclaimed => &coverage_overclaimed::ABOUT,
+        Rule::ForcedOutputClaimed => &forced_output_claimed::ABOUT,
+        Rule::ShapeMismatch => &shape_mismatch::ABOUT,
+        Rule::ScoreReused => &score_reused::ABOUT,
+        Rule::InstrumentationNotInert => &instrumentation_not_inert::ABOUT,
+        Rule::ResultMismatch => &result_mismatch::ABOUT,
     }
 }
 

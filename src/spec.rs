@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::binding::{Mode, Role, Run};
+use crate::canon::document;
 use crate::canon::json::Json;
+use crate::id::TokenId;
 use crate::digest::Sha256;
 use crate::row::{FIELDS, Phase};
 
@@ -340,6 +342,12 @@ impl Spec {
         }
     }
 
+    /// Whether a result can be derived by it: it has corpus, strata and runs.
+    #[must_use]
+    pub fn is_a_plan(&self) -> bool {
+        self.corpus.is_some() && self.strata.is_some() && !self.runs.is_empty()
+    }
+
     /// What a plan leaves open, in words: what a qualification needs, and identities that nothing pins. Empty where nothing is.
     #[must_use]
     pub fn open(&self) -> Vec<String> {
@@ -384,6 +392,40 @@ impl Spec {
         let pins = self.pins.all.iter().chain(role.into_iter().flatten());
         pins.map(|(path, pin)| (path.as_str(), pin)).collect()
     }
+}
+
+/// `schema` of a corpus document.
+pub const CORPUS_SCHEMA: &str = "witnessmark.corpus/v1";
+
+/// The prompts of a workload as a document: token ids, by prompt index.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CorpusDocument {
+    /// Token ids of each prompt
+    pub prompts: Vec<Vec<TokenId>>,
+    /// [`CORPUS_SCHEMA`]
+    pub schema: String,
+}
+
+/// The prompts of a run as a document; none where its prompt indices are not 0 to n − 1, or samples of one prompt differ in it.
+#[must_use]
+pub fn corpus_of(run: &Run) -> Option<CorpusDocument> {
+    let mut prompts: BTreeMap<u32, &Vec<TokenId>> = BTreeMap::new();
+    for request in &run.requests {
+        let first = prompts.entry(request.key.prompt_index).or_insert(&request.prompt_token_ids);
+        if **first != request.prompt_token_ids {
+            return None;
+        }
+    }
+    let dense = (0_u32..).zip(prompts.keys()).all(|(n, index)| n == *index);
+    let prompts = prompts.into_values().cloned().collect();
+    dense.then(|| CorpusDocument { prompts, schema: CORPUS_SCHEMA.to_owned() })
+}
+
+/// SHA-256 of a run's corpus document.
+#[must_use]
+pub fn corpus_digest(run: &Run) -> Option<Sha256> {
+    document::encode(&corpus_of(run)?).ok().map(|bytes| Sha256::of(&bytes))
 }
 
 impl Pin {

@@ -16,6 +16,7 @@ use crate::binding::{MAX_RUN_JSON, MAX_VOCAB, Run, check_path};
 use crate::canon::document;
 use crate::catalog::{Catalog, Resolved};
 use crate::digest::Sha256;
+use crate::facts::{Facts, Top};
 use crate::id::{CaptureId, ObjectId};
 use crate::manifest::{
     CAPTURE_SCHEMA, CaptureDocument, MANIFEST_SCHEMA, MAX_ATTACHMENTS, MAX_DOCUMENT, MAX_ROWS, Manifest,
@@ -99,6 +100,7 @@ pub struct Verified {
     manifest: Manifest,
     run: Run,
     rows: Vec<Row>,
+    tops: Vec<Option<Top>>,
 }
 
 impl Verified {
@@ -130,6 +132,12 @@ impl Verified {
     #[must_use]
     pub fn rows(&self) -> &[Row] {
         &self.rows
+    }
+
+    /// The top of a row's scores; none where they were not derived again.
+    #[must_use]
+    pub fn top(&self, row: usize) -> Option<Top> {
+        self.tops.get(row).copied().flatten()
     }
 }
 
@@ -276,6 +284,7 @@ impl Pass<'_, '_> {
         }
         let run = self.run(&manifest)?;
         let rows = self.rows(&manifest)?;
+        let mut tops = Vec::new();
         if let (Some(run), Some(rows)) = (&run, &rows) {
             self.check_run(run, &manifest.capture);
             let scores = self.scores(&manifest, capture, run, rows)?;
@@ -286,6 +295,7 @@ impl Pass<'_, '_> {
             let catalog = self.catalog;
             let continuations = |run: &str, request: &str| catalog.continuation(run, request);
             let elsewhere = |digests: &BTreeSet<[u8; 32]>| catalog.rows_with(digests, &run.run_id);
+            tops = evidence.facts.iter().map(|facts| facts.as_ref().map(Facts::top)).collect();
             let scores = scores.is_some().then_some(evidence);
             let evidence = Evidence { run, rows, scores, continuations: &continuations, elsewhere: &elsewhere };
             self.findings.absorb(rule::judge(&evidence));
@@ -308,7 +318,7 @@ impl Pass<'_, '_> {
             .collect();
         self.hash_objects(&attachments, "attachment")?;
         let verified =
-            run.zip(rows).map(|(run, rows)| Verified { capture, depth: self.options.depth, manifest, run, rows });
+            run.zip(rows).map(|(run, rows)| Verified { capture, depth: self.options.depth, manifest, run, rows, tops });
         Ok(verified)
     }
 

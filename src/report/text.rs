@@ -264,6 +264,7 @@ pub fn explain(rule: Rule) -> String {
         Applies::Always => "always",
         Applies::WithModel => "with verify --model DIR, or with a spec",
         Applies::WithSpec => "with a spec: seal --spec, verify --spec",
+        Applies::Qualification => "when a result is derived: qualify, verify RESULT",
     };
     page.field("asked", applies);
     page.0

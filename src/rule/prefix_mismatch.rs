@@ -1,8 +1,13 @@
 //! `prefix-mismatch`: each row saw the prompt and the tokens that run.json gives.
 
+use std::collections::BTreeMap;
+
+use super::claim::ClaimBench;
 use super::{About, Applies, Bench};
+use crate::binding::Request;
 use crate::digest::Sha256Stream;
-use crate::refusal::Rule;
+use crate::id::RequestKey;
+use crate::refusal::{Rule, Subject};
 
 /// What the rule is for.
 pub(super) const ABOUT: About = About {
@@ -27,6 +32,20 @@ pub(super) fn check(bench: &mut Bench<'_>) {
                 }
             }
             stream.update(&token.0.to_le_bytes());
+        }
+    }
+}
+
+/// Requests of one key have one prompt in all captures of a claim.
+pub(super) fn check_claim(bench: &mut ClaimBench<'_>) {
+    let mut first: BTreeMap<RequestKey, (&Request, &str)> = BTreeMap::new();
+    for claimed in bench.captures {
+        for (key, request) in claimed.run.requests_by_key() {
+            let (owner, run_id) = *first.entry(key).or_insert((request, &claimed.run.run_id));
+            if owner.prompt_token_ids != request.prompt_token_ids {
+                let expected = format!("the prompt that {run_id} has");
+                bench.refuse(Rule::PrefixMismatch, claimed.subject(Subject::Request(key)), expected, "another");
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `vocab-mismatch`: token ids lie within the vocabulary.
 
+use super::claim::ClaimBench;
 use super::{About, Applies, Bench};
 use crate::refusal::{Rule, Subject};
 
@@ -31,5 +32,19 @@ pub(super) fn check(bench: &mut Bench<'_>) {
     if let Some(masked) = scores.masked_token_ids.last().filter(|&&masked| masked >= limit) {
         let subject = Subject::Binding("scores.masked_token_ids".to_owned());
         bench.refuse(Rule::VocabMismatch, subject, expected, format!("token id {masked}"));
+    }
+}
+
+/// All captures of a claim have rows of one width.
+pub(super) fn check_claim(bench: &mut ClaimBench<'_>) {
+    let mut first: Option<(u64, &str)> = None;
+    for claimed in bench.captures {
+        let Some(scores) = &claimed.run.scores else { continue };
+        let (width, run_id) = *first.get_or_insert((scores.vocab_size, &claimed.run.run_id));
+        if width != scores.vocab_size {
+            let subject = claimed.subject(Subject::Binding("scores.vocab_size".to_owned()));
+            let expected = format!("{width} as in {run_id}");
+            bench.refuse(Rule::VocabMismatch, subject, expected, scores.vocab_size.to_string());
+        }
     }
 }

@@ -1,0 +1,372 @@
+//! Qualify: from a spec and sealed captures to a result, the same to the byte for whoever derives it.
+//!
+//! Captures are found, verified in full, judged together (`rule::claim`), and only then compared. What is missing makes a result PENDING, what is broken gives
+//! no result. Nothing here reads a clock, and nothing of a store, a log or a codec gets into a result. See `specs/qualification-v1.md`.
+
+use std::collections::BTreeSet;
+
+use crate::binding::Run;
+use crate::canon::document;
+use crate::canon::json::JsonError;
+use crate::catalog::{Catalog, Resolved, read_document};
+use crate::digest::Sha256;
+use crate::id::CaptureId;
+use crate::manifest::{Document, DocumentAct};
+use crate::meter::Meter;
+use crate::refusal::{Findings, Refusal, Rule, Subject};
+use crate::rule::claim::{Claimed, Declared, Inertness, Mismatches, inertness, judge_claim};
+use crate::spec::{Claim, NUMERICS, RULES, Spec};
+use crate::store::{Fault, StoreError};
+use crate::verify::{Depth, Options, Verified, VerifyError, verify};
+
+pub mod result;
+mod stratum;
+
+use result::{
+    CaptureLine, Counted, InertnessLine, Inputs, QUALIFICATION_SCHEMA, RESULT_SCHEMA, Replayed, ResultDocument, Verdict,
+};
+pub use stratum::Rows;
+
+/// What keeps a result from being derived, or found not derivable.
+#[derive(Debug, thiserror::Error)]
+pub enum QualifyError {
+    /// The store could not be read
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A capture could not be verified
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
+    /// Asked to stop
+    #[error("interrupted")]
+    Interrupted,
+    /// A number beyond what a document may hold
+    #[error("the result cannot be written: {0}")]
+    Document(#[from] JsonError),
+}
+
+/// What deriving came to.
+#[derive(Debug)]
+pub enum Answer {
+    /// Something was broken: no verdict
+    Refused(Findings),
+    /// A result
+    Derived(Box<Derivation>),
+}
+
+/// A result, with what it was derived from.
+#[derive(Debug)]
+pub struct Derivation {
+    /// The document
+    pub result: ResultDocument,
+    /// Its canonical bytes
+    pub bytes: Vec<u8>,
+    /// What else a reader must know: notes on captures and on the claim
+    pub findings: Findings,
+    /// The captures, in the order of the document
+    pub captures: Vec<Verified>,
+    /// What every comparison of a candidate with an oracle gave, row by row
+    pub rows: Vec<Rows>,
+}
+
+impl Derivation {
+    /// The result SHA.
+    #[must_use]
+    pub fn sha256(&self) -> Sha256 {
+        Sha256::of(&self.bytes)
+    }
+}
+
+/// The captures of a store that a spec has in mind: those with a place in it, and runs that it names.
+#[must_use]
+pub fn find(catalog: &Catalog<'_>, spec: &Spec) -> Vec<Resolved> {
+    let named = |run: &Run| spec.runs.iter().any(|runs| runs.run_ids.contains(&run.run_id));
+    let wanted = |resolved: &Resolved| {
+        // What cannot be read cannot be ruled out: verifying it will say why.
+        let run = catalog.manifest(resolved.capture).and_then(|manifest| catalog.run(&manifest));
+        run.is_none_or(|run| named(&run) || spec.runs.iter().any(|runs| runs.has_place_for(&run)))
+    };
+    catalog.subjects().into_iter().filter(wanted).collect()
+}
+
+/// Derives the result of `spec` over `subjects`.
+///
+/// # Errors
+/// When the store cannot be read, or somebody asked to stop.
+///
+/// # Refusals
+/// In [`Answer::Refused`]: every rule that a capture alone can break, and those of `specs/qualification-v1.md`, section 4.
+pub fn qualify(
+    catalog: &Catalog<'_>,
+    spec: &Spec,
+    subjects: &[Resolved],
+    meter: &Meter,
+) -> Result<Answer, QualifyError> {
+    let Some(spec_id) = spec.sha256.filter(|_| spec.is_a_plan()) else {
+        let mut findings = Findings::default();
+        let subject = Subject::File("the spec".to_owned());
+        findings.refuse(Rule::SchemaInvalid, subject, "corpus, strata and runs", "a spec without one of them");
+        return Ok(Answer::Refused(findings));
+    };
+    let mut findings = Findings::default();
+    let mut captures = Vec::new();
+    let options = Options { depth: Depth::Full, model: None, spec: Some(spec) };
+    for subject in subjects {
+        let outcome = verify(catalog, subject, options, meter)?;
+        let name = outcome.run_id.unwrap_or_else(|| subject.capture.to_string());
+        let refusals = outcome.findings.refusals.into_iter();
+        findings.refusals.extend(refusals.map(|r| Refusal { subject: r.subject.of_run(&name), ..r }));
+        captures.extend(outcome.verified);
+    }
+    if !findings.refusals.is_empty() {
+        return Ok(Answer::Refused(findings.sorted()));
+    }
+    captures.sort_by_cached_key(order);
+    captures.dedup_by_key(|capture| capture.capture());
+    let claimed: Vec<Claimed<'_>> = captures
+        .iter()
+        .map(|capture| Claimed {
+            capture: capture.capture(),
+            run: capture.run(),
+            rows: capture.rows(),
+            role: capture.run().role(),
+            concurrency: capture.run().requested_concurrency(),
+            declared: declared(catalog, spec_id, capture.capture()),
+        })
+        .collect();
+    for capture in captures.iter().filter(|capture| capture.run().greedy != Some(true)) {
+        let subject = Subject::Binding("sampling.method".to_owned()).of_run(&capture.run().run_id);
+        findings.refuse(Rule::SamplingMismatch, subject, "greedy: the gate compares choices", "another, or none");
+    }
+    findings.absorb(judge_claim(spec, &claimed));
+    if !findings.refusals.is_empty() {
+        return Ok(Answer::Refused(findings.sorted()));
+    }
+    let inertness = inertness(spec, &claimed);
+    let derived = match stratum::derive(catalog.store(), spec, &captures, &inertness, meter) {
+        Ok(derived) => derived,
+        Err(Fault::Refused(refusal)) => return Ok(Answer::Refused(vec![refusal].into())),
+        Err(Fault::Error(_)) if meter.is_stopped() => return Err(QualifyError::Interrupted),
+        Err(Fault::Error(error)) => return Err(error.into()),
+    };
+    let pending = pending(spec, &captures);
+    let ids = captures.iter().map(Verified::capture).collect();
+    let inputs = Inputs {
+        captures: ids,
+        numerics: NUMERICS.to_owned(),
+        rules: RULES.to_owned(),
+        schema: QUALIFICATION_SCHEMA.to_owned(),
+        spec: spec_id,
+    };
+    let verdict = verdict(spec, &pending, derived.strata.iter().map(|stratum| stratum.verdict).collect());
+    let result = ResultDocument {
+        captures: captures.iter().map(|capture| line(spec, capture)).collect(),
+        cross_strata: derived.cross_strata,
+        inertness: inertness.iter().map(inertness_line).collect(),
+        numerics: NUMERICS.to_owned(),
+        pending,
+        qualification: inputs.id()?,
+        rules: RULES.to_owned(),
+        schema: RESULT_SCHEMA.to_owned(),
+        spec: spec_id,
+        strata: derived.strata,
+        verdict,
+        workload: spec.workload.clone(),
+    };
+    let bytes = document::encode(&result)?;
+    Ok(Answer::Derived(Box::new(Derivation {
+        result,
+        bytes,
+        findings: findings.sorted(),
+        captures,
+        rows: derived.rows,
+    })))
+}
+
+/// The order of captures in a result.
+fn order(capture: &Verified) -> (&'static str, u32, &'static str, String, CaptureId) {
+    let run = capture.run();
+    let role = run.role().map_or("", |role| role.name());
+    (role, run.requested_concurrency().unwrap_or(0), run.mode.name(), run.run_id.clone(), capture.capture())
+}
+
+/// When the spec was put into the logs that name a capture.
+fn declared(catalog: &Catalog<'_>, spec: Sha256, capture: CaptureId) -> Declared {
+    let mut origins: BTreeSet<&str> = BTreeSet::new();
+    let first = |of: &dyn Fn(&crate::manifest::Entry) -> bool, origin: &str| {
+        let places = catalog.places().filter(|(found, _, entry)| *found == origin && of(entry));
+        places.map(|(_, place, _)| place).min()
+    };
+    origins.extend(catalog.places().map(|(origin, _, _)| origin));
+    let mut answer = Declared::Never;
+    for origin in origins {
+        let sealed = first(&|entry| entry.sealed().is_some_and(|(found, _)| found == capture), origin);
+        let is_spec = |(act, document): (DocumentAct, Document)| act == DocumentAct::Spec && document.subject == spec;
+        let declared = first(&|entry| entry.document().is_some_and(is_spec), origin);
+        match (declared, sealed) {
+            (Some(declared), Some(sealed)) if declared > sealed => return Declared::After,
+            (Some(_), Some(_)) => answer = Declared::Before,
+            _ => {}
+        }
+    }
+    answer
+}
+
+/// What the spec wants and there is not.
+fn pending(spec: &Spec, captures: &[Verified]) -> Vec<String> {
+    let mut pending = Vec::new();
+    for runs in &spec.runs {
+        for &concurrency in &runs.concurrency {
+            let here = |run: &Run| runs.has_place_for(run) && run.requested_concurrency() == Some(concurrency);
+            let found = captures.iter().filter(|capture| here(capture.run())).count();
+            if u32::try_from(found).is_ok_and(|found| found < runs.repetitions) {
+                let (role, mode) = (runs.role.name(), runs.mode.name());
+                pending.push(format!("{role} {mode} c{concurrency}: {found} of {}", runs.repetitions));
+            }
+        }
+    }
+    pending.sort();
+    pending.dedup();
+    pending
+}
+
+fn verdict(spec: &Spec, pending: &[String], strata: BTreeSet<Verdict>) -> Verdict {
+    match spec.claim {
+        Claim::Diagnostic if pending.is_empty() => Verdict::DiagnosticComplete,
+        Claim::Diagnostic => Verdict::Pending,
+        Claim::Strict if strata.contains(&Verdict::NotAccepted) => Verdict::NotAccepted,
+        Claim::Strict if !pending.is_empty() || strata.contains(&Verdict::Pending) => Verdict::Pending,
+        Claim::Strict if strata.contains(&Verdict::InsufficientEvidence) => Verdict::InsufficientEvidence,
+        Claim::Strict => Verdict::Accepted,
+    }
+}
+
+fn line(spec: &Spec, capture: &Verified) -> CaptureLine {
+    let run = capture.run();
+    let place = spec.runs.iter().find(|runs| runs.has_place_for(run));
+    CaptureLine {
+        capture: capture.capture(),
+        concurrency: run.requested_concurrency().unwrap_or(0),
+        mode: run.mode.name().to_owned(),
+        partition: place.and_then(|runs| runs.partition).map(|partition| partition.name().to_owned()),
+        role: run.role().map_or("", |role| role.name()).to_owned(),
+        run_id: run.run_id.clone(),
+    }
+}
+
+fn inertness_line(found: &Inertness) -> InertnessLine {
+    let counted = |counts: &Mismatches| Counted {
+        compared: counts.compared,
+        interval: counts.interval(),
+        mismatched: counts.mismatched,
+    };
+    InertnessLine {
+        baseline: counted(&found.baseline),
+        captured: counted(&found.captured),
+        concurrency: found.concurrency,
+        replays: Replayed {
+            differing: found.replays.differing,
+            rows: found.replays.rows,
+            unmatched: found.replays.unmatched,
+        },
+        role: found.role.name().to_owned(),
+        verdict: found.verdict.to_owned(),
+    }
+}
+
+/// A result that is in the store, with the bytes of its spec.
+#[derive(Debug)]
+pub struct Recorded {
+    /// The entry's document
+    pub document: Document,
+    /// The result
+    pub result: ResultDocument,
+    /// Its bytes
+    pub bytes: Vec<u8>,
+}
+
+/// The result that a name stands for: a result SHA, a qualification id, or a prefix of eight digits or more. All that it could mean.
+///
+/// # Errors
+/// When the store cannot be read.
+///
+/// # Refusals
+/// What a document can be refused for; json-not-canonical where it is no result.
+pub fn recorded(catalog: &Catalog<'_>, name: &str) -> Result<Vec<Recorded>, Fault> {
+    let mut found: Vec<Recorded> = Vec::new();
+    for (_, document) in catalog.documents().filter(|(act, _)| *act == DocumentAct::Qualify) {
+        if found.iter().any(|recorded| recorded.document == document) {
+            continue;
+        }
+        let bytes = read_document(catalog.store(), &document)?;
+        let result: ResultDocument = document::decode(&bytes).map_err(|error| {
+            let subject = Subject::Object(document.object, "result".to_owned());
+            Fault::Refused(Refusal::new(Rule::JsonNotCanonical, subject, "a canonical result", error.to_string()))
+        })?;
+        if document.subject.to_string().starts_with(name) || result.qualification.to_string().starts_with(name) {
+            found.push(Recorded { document, result, bytes });
+        }
+    }
+    Ok(found)
+}
+
+/// The spec that a result cites, from the store.
+///
+/// # Errors
+/// When the store cannot be read.
+///
+/// # Refusals
+/// object-missing where no log has it, and what a document or a spec can be refused for.
+pub fn recorded_spec(catalog: &Catalog<'_>, spec: Sha256) -> Result<(Spec, Document), Fault> {
+    let mut specs = catalog.documents().filter(|(act, _)| *act == DocumentAct::Spec).map(|(_, document)| document);
+    let subject = Subject::File(format!("spec {spec}"));
+    let Some(document) = specs.find(|document| document.subject == spec) else {
+        return Err(Fault::Refused(Refusal::new(Rule::ObjectMissing, subject, "the spec in the log", "none")));
+    };
+    let bytes = read_document(catalog.store(), &document)?;
+    let invalid = |found: String| {
+        Fault::Refused(Refusal::new(Rule::SchemaInvalid, subject.clone(), "a spec", found))
+    };
+    let text = String::from_utf8(bytes).map_err(|error| invalid(error.to_string()))?;
+    let spec = Spec::parse(&text).map_err(|error| invalid(error.to_string()))?;
+    Ok((spec, document))
+}
+
+/// Derives a recorded result again, from the captures and the spec that it cites.
+///
+/// # Errors
+/// As [`qualify`].
+///
+/// # Refusals
+/// As [`qualify`]; object-missing for what it cites and is not there; result-mismatch where another result follows.
+pub fn derive_again(catalog: &Catalog<'_>, recorded: &Recorded, meter: &Meter) -> Result<Answer, QualifyError> {
+    let spec = match recorded_spec(catalog, recorded.result.spec) {
+        Ok((spec, _)) => spec,
+        Err(Fault::Refused(refusal)) => return Ok(Answer::Refused(vec![refusal].into())),
+        Err(Fault::Error(error)) => return Err(error.into()),
+    };
+    let mut findings = Findings::default();
+    let mut subjects = Vec::new();
+    for line in &recorded.result.captures {
+        let manifests = catalog.manifests_of(line.capture);
+        if manifests.is_empty() {
+            let subject = Subject::Capture.of_run(&line.run_id);
+            findings.refuse(Rule::ObjectMissing, subject, format!("capture {}", line.capture), "none in the log");
+        }
+        subjects.push(Resolved { capture: line.capture, manifests });
+    }
+    if !findings.refusals.is_empty() {
+        return Ok(Answer::Refused(findings.sorted()));
+    }
+    let answer = qualify(catalog, &spec, &subjects, meter)?;
+    if let Answer::Derived(derived) = &answer
+        && derived.bytes != recorded.bytes
+    {
+        let subject = Subject::File(format!("result {}", recorded.document.subject));
+        let at = derived.bytes.iter().zip(&recorded.bytes).take_while(|(a, b)| a == b).count();
+        let found = format!("result {}, other from byte {at} on", derived.sha256());
+        let expected = "the result that follows from its captures and spec";
+        findings.refuse(Rule::ResultMismatch, subject, expected, found);
+        return Ok(Answer::Refused(findings));
+    }
+    Ok(answer)
+}
