@@ -112,9 +112,9 @@ fn check_listed(listed: &[BundledObject], implied: &[BundledObject]) -> Vec<Refu
 #[must_use]
 pub fn places(catalog: &Catalog<'_>, resolved: &Resolved) -> Vec<u64> {
     let named = |entry: &Entry| {
-        entry.sealed().is_some_and(|(capture, manifest)| {
-            capture == resolved.capture && resolved.manifests.contains(&manifest)
-        })
+        entry
+            .sealed()
+            .is_some_and(|(capture, manifest)| capture == resolved.capture && resolved.manifests.contains(&manifest))
     };
     catalog.log.places().filter(|(_, entry)| named(entry)).map(|(place, _)| place).collect()
 }

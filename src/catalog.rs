@@ -124,9 +124,11 @@ impl<'a> Catalog<'a> {
         if refusals.is_empty() {
             let origin = head.origin.clone();
             let imported = header.entries.into_iter();
-            self.imported.extend(
-                imported.map(|proved| Imported { origin: origin.clone(), place: proved.index, entry: proved.entry }),
-            );
+            self.imported.extend(imported.map(|proved| Imported {
+                origin: origin.clone(),
+                place: proved.index,
+                entry: proved.entry,
+            }));
         }
         self.refusals.extend(refusals.into_iter().map(|refusal| Refusal { subject: subject(), ..refusal }));
     }

@@ -24,10 +24,12 @@ mod manual;
 mod out;
 mod progress;
 mod proof;
+mod qualify;
 mod seal;
 mod show;
 mod signals;
 mod spec;
+mod stats;
 mod verify;
 
 use args::{Args, Command};
@@ -70,6 +72,18 @@ const MAX_THREADS: usize = 256;
 impl From<crate::store::StoreError> for CliError {
     fn from(error: crate::store::StoreError) -> Self {
         Self::Failed(error.to_string())
+    }
+}
+
+impl From<crate::qualify::QualifyError> for CliError {
+    fn from(error: crate::qualify::QualifyError) -> Self {
+        use crate::qualify::QualifyError;
+        match error {
+            QualifyError::Interrupted | QualifyError::Verify(crate::verify::VerifyError::Interrupted) => {
+                Self::Interrupted
+            }
+            _ => Self::Failed(error.to_string()),
+        }
     }
 }
 
@@ -150,6 +164,11 @@ impl Context<'_> {
     }
 }
 
+/// What entries of the log say they were made with.
+fn tool() -> String {
+    format!("{} {}", env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
+}
+
 /// Runs the command that the process was started with.
 #[must_use]
 pub fn main() -> ExitCode {
@@ -183,6 +202,9 @@ fn run(context: &mut Context<'_>, command: Command) -> Result<Status, CliError> 
         Command::Seal(args) => seal::run(context, &args),
         Command::Verify(args) => verify::run(context, &args),
         Command::Diff(args) => diff::run(context, &args),
+        Command::Qualify(args) => qualify::run(context, &args),
+        Command::Spec(args) => spec::run(context, &args),
+        Command::Stats(args) => stats::run(context, &args),
         Command::Drill(args) => drill::run(context, &args),
         Command::Export(args) => export::run(context, &args),
         Command::Show(args) => show::run(context, &args),

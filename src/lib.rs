@@ -36,5 +36,6 @@ pub mod rule;
 pub mod seal;
 pub mod shard;
 pub mod spec;
+pub mod stats;
 pub mod store;
 pub mod verify;

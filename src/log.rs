@@ -12,7 +12,7 @@ use std::io::{Seek, SeekFrom, Write};
 use crate::canon::document;
 use crate::digest::Sha256;
 use crate::id::Nanos;
-use crate::manifest::{Act, Entry, HEAD_SCHEMA, Head};
+use crate::manifest::{Act, Document, DocumentAct, Entry, HEAD_SCHEMA, Head};
 use crate::merkle::tile::{Levels, Tile};
 use crate::merkle::{Size, Tree, consistency_path, inclusion_path, leaf_hash, root_of};
 use crate::note::{Checkpoint, MAX_NOTE, Note, NoteError, SigningKey, VerifierKey, origin_line};
@@ -380,13 +380,37 @@ impl Log {
     ///
     /// # Errors
     /// When the log cannot be written (then it is as it was), or breaks a rule already.
-    pub fn append(
+    pub fn append(store: &Store, acts: &[Act], at: Nanos, tool: &str) -> Result<Vec<(usize, bool)>, Fault> {
+        Self::append_locked(&Self::lock(store)?, store, acts, at, tool)
+    }
+
+    /// Puts a document into the store and its act into the log; gives the document, its place, and whether the act is new.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    ///
+    /// # Refusals
+    /// As [`Log::append`]; object-digest where an object of that id is there with other bytes, object-missing where it was collected at this
+    /// very moment.
+    pub fn declare(
         store: &Store,
-        acts: &[Act],
+        act: DocumentAct,
+        bytes: &[u8],
         at: Nanos,
         tool: &str,
-    ) -> Result<Vec<(usize, bool)>, Fault> {
-        Self::append_locked(&Self::lock(store)?, store, acts, at, tool)
+    ) -> Result<(Document, usize, bool), Fault> {
+        let document = Document::of(bytes);
+        let mut staging = store.stage()?;
+        staging.add_bytes(bytes)?;
+        if let Some(damaged) = staging.commit()?.into_values().next() {
+            return Err(Fault::Refused(damaged));
+        }
+        let lock = Self::lock(store)?;
+        // Nobody collects while the lock is held.
+        store.open_object(&document.object, None, "document")?;
+        let places = Self::append_locked(&lock, store, &[Act::Document(act, document)], at, tool)?;
+        let (place, new) = places.first().copied().unwrap_or_default();
+        Ok((document, place, new))
     }
 
     /// As [`Log::append`], by one who holds the lock already.

@@ -323,9 +323,7 @@ pub fn recorded_spec(catalog: &Catalog<'_>, spec: Sha256) -> Result<(Spec, Docum
         return Err(Fault::Refused(Refusal::new(Rule::ObjectMissing, subject, "the spec in the log", "none")));
     };
     let bytes = read_document(catalog.store(), &document)?;
-    let invalid = |found: String| {
-        Fault::Refused(Refusal::new(Rule::SchemaInvalid, subject.clone(), "a spec", found))
-    };
+    let invalid = |found: String| Fault::Refused(Refusal::new(Rule::SchemaInvalid, subject.clone(), "a spec", found));
     let text = String::from_utf8(bytes).map_err(|error| invalid(error.to_string()))?;
     let spec = Spec::parse(&text).map_err(|error| invalid(error.to_string()))?;
     Ok((spec, document))

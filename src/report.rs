@@ -1,7 +1,9 @@
 //! Report: values become text. Renders, never decides.
 //!
-//! [`text`], [`proof`] and [`drill`] write for people at a terminal; the values themselves serialize as JSON.
+//! [`text`], [`proof`], [`drill`], [`qualify`] and [`stats`] write for people at a terminal; the values themselves serialize as JSON.
 
 pub mod drill;
 pub mod proof;
+pub mod qualify;
+pub mod stats;
 pub mod text;

@@ -222,8 +222,7 @@ impl<'a> Batch<'a> {
         // An orphan that was there, and that this batch relied on, may have been collected since. Nobody collects while the lock is held.
         let slots: Vec<Result<Prepared, Findings>> =
             slots.into_iter().map(|slot| slot.and_then(|ready| still_there(store, ready))).collect();
-        let acts: Vec<Act> =
-            slots.iter().flatten().map(|ready| Act::Seal(ready.capture, ready.manifest_id)).collect();
+        let acts: Vec<Act> = slots.iter().flatten().map(|ready| Act::Seal(ready.capture, ready.manifest_id)).collect();
         let places = match Log::append_locked(&lock, store, &acts, at, &tool) {
             Ok(places) => places,
             Err(Fault::Error(error)) => return Err(error.into()),

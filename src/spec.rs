@@ -11,9 +11,11 @@ use serde::{Deserialize, Serialize};
 use crate::binding::{Mode, Role, Run};
 use crate::canon::document;
 use crate::canon::json::Json;
-use crate::id::TokenId;
 use crate::digest::Sha256;
+use crate::id::TokenId;
 use crate::row::{FIELDS, Phase};
+
+pub mod draft;
 
 /// `schema` of a spec.
 pub const SPEC_SCHEMA: &str = "witnessmark.spec/v1";
@@ -366,7 +368,15 @@ impl Spec {
         say(!self.runs.is_empty() && of(Role::Oracle).next().is_none(), "runs: no oracle");
         let claims = self.claim == Claim::Strict && !self.runs.is_empty();
         say(claims && of(Role::Candidate).next().is_none(), "runs: no candidate, so nothing can be accepted");
-        for path in ["model.id", "model.weights_dtype", "model.kv_dtype", "engine.name", "engine.execution", "engine.attention", "sampling.method"] {
+        for path in [
+            "model.id",
+            "model.weights_dtype",
+            "model.kv_dtype",
+            "engine.name",
+            "engine.execution",
+            "engine.attention",
+            "sampling.method",
+        ] {
             let pinned = self.pins.all.contains_key(path)
                 || (self.pins.oracle.contains_key(path) && self.pins.candidate.contains_key(path))
                 || (path == "engine.execution" && self.require.execution.is_some());
@@ -378,7 +388,10 @@ impl Spec {
             ["engine.commit", "engine.binary_sha256"].iter().any(|path| pins.contains_key(*path))
         };
         let bound = revision(&self.pins.all) || (revision(&self.pins.oracle) && revision(&self.pins.candidate));
-        say(!bound && !self.require.engine_bound, "engines: neither a revision nor a binary's digest is pinned or required");
+        say(
+            !bound && !self.require.engine_bound,
+            "engines: neither a revision nor a binary's digest is pinned or required",
+        );
         open
     }
 

@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use crate::digest::Sha256;
 use crate::id::CaptureId;
 use crate::manifest::Codec;
+use crate::qualify::result::Verdict;
 use crate::verify::sample::WHOLE;
 
 /// Seals evidence of LLM inference runs so that people who do not trust each other can verify it.
@@ -24,6 +25,7 @@ Start with:  witnessmark demo
 Then:        witnessmark seal DIR...      seal capture directories; prints one capture id a line
              witnessmark verify --all     derive everything again
              witnessmark diff A B         what changed between two captures
+             witnessmark qualify SPEC     derive a result and its SHA
 
 A name (A, B, WHAT) is a whole id, a unique prefix of eight digits or more, or a run id.
 
@@ -68,6 +70,18 @@ pub(super) enum Command {
     /// Compares bindings, shapes, requests, tokens and scores. What is incidental to a run (times, sequence numbers, ids, batch shapes) is one
     /// summary line and does not count, unless --strict.
     Diff(DiffArgs),
+    /// Derive the result of a spec from sealed captures: strict gate, statistics, one result SHA
+    ///
+    /// Every capture is verified in full first; then those of each concurrency and phase are compared, never pooled. SPEC is a file, or the id of a
+    /// spec in the log. Without NAME all captures that have a place in the spec are taken. What is missing makes the verdict PENDING. Only
+    /// ACCEPTED has exit status 0. `witnessmark verify RESULT_SHA` derives the same again.
+    Qualify(QualifyArgs),
+    /// Write a plan down before the evidence: check, seal, draft
+    Spec(SpecArgs),
+    /// Statistics between two captures at equal prefixes: KL, Jensen-Shannon, total variation, top-k, margins
+    ///
+    /// Both captures are verified first. A is taken as the oracle; phases are apart. It describes and judges nothing.
+    Stats(StatsArgs),
     /// Corrupt a scratch copy of a capture in every known way: what can be refused must be, by its own rule
     ///
     /// The store is only read. Exit status 0: every corruption that applies to this evidence was refused by its own rule, or gave another capture
@@ -150,14 +164,43 @@ impl From<CodecArg> for Codec {
     }
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum VerdictArg {
+    #[value(name = "ACCEPTED")]
+    Accepted,
+    #[value(name = "NOT_ACCEPTED")]
+    NotAccepted,
+    #[value(name = "DIAGNOSTIC_COMPLETE")]
+    DiagnosticComplete,
+    #[value(name = "INSUFFICIENT_EVIDENCE")]
+    InsufficientEvidence,
+    #[value(name = "PENDING")]
+    Pending,
+}
+
+impl From<VerdictArg> for Verdict {
+    fn from(verdict: VerdictArg) -> Self {
+        match verdict {
+            VerdictArg::Accepted => Verdict::Accepted,
+            VerdictArg::NotAccepted => Verdict::NotAccepted,
+            VerdictArg::DiagnosticComplete => Verdict::DiagnosticComplete,
+            VerdictArg::InsufficientEvidence => Verdict::InsufficientEvidence,
+            VerdictArg::Pending => Verdict::Pending,
+        }
+    }
+}
+
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct VerifyArgs {
-    /// Ids, prefixes, run ids, or bundle files
+    /// Ids, prefixes, run ids, result SHAs, qualification ids, or bundle files
     #[arg(value_name = "WHAT", required_unless_present_any = ["all", "checkpoint"], conflicts_with = "all")]
     pub(super) what: Vec<String>,
     /// Every capture of the store, and its log
     #[arg(long)]
     pub(super) all: bool,
+    /// Exit with 1 unless the result has this verdict
+    #[arg(long, value_enum, value_name = "VERDICT")]
+    pub(super) require: Option<VerdictArg>,
     /// Hash every byte but derive no score again; says what it did not check
     #[arg(long)]
     pub(super) quick: bool,
@@ -373,6 +416,58 @@ pub(super) struct CompletionsArgs {
 pub(super) struct ManArgs {
     /// The folder; it is made where it is missing
     pub(super) dir: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct QualifyArgs {
+    /// A spec's file, or the id of a spec in the log
+    pub(super) spec: String,
+    /// Exactly these captures
+    #[arg(value_name = "NAME")]
+    pub(super) captures: Vec<String>,
+    /// Also write the result document here, to the byte
+    #[arg(long, short, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Derive only: put nothing into the store
+    #[arg(long)]
+    pub(super) dry_run: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct SpecArgs {
+    #[command(subcommand)]
+    pub(super) command: SpecCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SpecCommand {
+    /// Whether a file is a spec, and what it leaves open
+    Check {
+        /// The spec's file
+        file: PathBuf,
+    },
+    /// Put a spec into the log, before the evidence that it is for; prints its id
+    Seal {
+        /// The spec's file
+        file: PathBuf,
+    },
+    /// Write a first spec with every pin that captures show
+    Draft {
+        /// Sealed captures to take the pins from
+        #[arg(long, required = true, num_args = 1.., value_name = "NAME")]
+        from: Vec<String>,
+        /// Write it here instead of to stdout
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct StatsArgs {
+    /// The first capture, taken as the oracle
+    pub(super) a: String,
+    /// The second
+    pub(super) b: String,
 }
 
 #[derive(Debug, clap::Args)]

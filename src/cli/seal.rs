@@ -160,7 +160,7 @@ pub(super) fn remove_if_unused(store: &Store) {
     }
 }
 
-fn now() -> Nanos {
+pub(super) fn now() -> Nanos {
     #[expect(clippy::disallowed_methods, reason = "the cli room reads the clock")]
     let now = SystemTime::now();
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -9,13 +9,14 @@ use serde::Serialize;
 use super::args::VerifyArgs;
 use super::progress::Progress;
 use super::proof::read_limited;
-use super::{CliError, Context, Status, spec};
+use super::{CliError, Context, Status, qualify, spec};
 use crate::bundle::Bundle;
-use crate::catalog::{Catalog, Resolved};
+use crate::catalog::{Catalog, MIN_PREFIX, Resolved, read_document};
 use crate::digest::Sha256;
 use crate::id::{CaptureId, ObjectId};
-use crate::manifest::MAX_DOCUMENT;
+use crate::manifest::{DocumentAct, MAX_DOCUMENT};
 use crate::note::{MAX_NOTE, VerifierKey};
+use crate::qualify::{Recorded, recorded};
 use crate::refusal::{Findings, Note, Refusal};
 use crate::report::{proof as proof_text, text};
 use crate::spec::Spec;
@@ -152,7 +153,21 @@ impl Pass<'_> {
                 status = nothing(context)?;
             }
         }
+        let mut results = Vec::new();
         for name in names {
+            let recorded = match results_named(catalog, name) {
+                Ok(recorded) => recorded,
+                Err(Fault::Refused(refusal)) => {
+                    status = status.max(context.refused("store: ", &[refusal])?);
+                    continue;
+                }
+                Err(Fault::Error(error)) => return Err(error.into()),
+            };
+            if !recorded.is_empty() {
+                only_one(catalog, name, &recorded)?;
+                results.extend(recorded);
+                continue;
+            }
             match catalog.resolve(name, self.args.exact) {
                 Ok(resolved) => subjects.push(resolved),
                 Err(error @ crate::catalog::NameError::Unknown { .. }) => {
@@ -162,8 +177,14 @@ impl Pass<'_> {
                 Err(error) => return Err(error.into()),
             }
         }
-        self.count = self.count.max(subjects.len());
+        self.count = self.count.max(subjects.len() + results.len());
         status = status.max(self.subjects(context, catalog, &subjects)?);
+        for recorded in &results {
+            status = status.max(qualify::verify(context, catalog, recorded, self.args.require.map(Into::into))?);
+        }
+        if self.args.all {
+            status = status.max(documents(context, catalog)?);
+        }
         Ok(unknown.map_or(status, |unknown| status.max(unknown)))
     }
 
@@ -183,7 +204,13 @@ impl Pass<'_> {
             self.beside = status;
         }
         let catalog = bundle.catalog();
-        Ok(status.max(self.subjects(context, &catalog, &catalog.subjects())?))
+        status = status.max(self.subjects(context, &catalog, &catalog.subjects())?);
+        if status == Status::Good {
+            for recorded in recorded(&catalog, "").map_err(fault)? {
+                status = status.max(qualify::verify(context, &catalog, &recorded, self.args.require.map(Into::into))?);
+            }
+        }
+        Ok(status)
     }
 
     fn subjects(
@@ -260,6 +287,52 @@ impl Pass<'_> {
         }
         Ok(Status::Good)
     }
+}
+
+/// A document of a bundle that was opened without a refusal cannot be refused; one that changes meanwhile is an error.
+fn fault(fault: Fault) -> CliError {
+    match fault {
+        Fault::Error(error) => error.into(),
+        Fault::Refused(refusal) => CliError::Failed(refusal.to_string()),
+    }
+}
+
+/// The results that a whole id or a prefix of one names.
+fn results_named(catalog: &Catalog<'_>, name: &str) -> Result<Vec<Recorded>, Fault> {
+    let hex = name.bytes().all(|c| c.is_ascii_digit() || (b'a'..=b'f').contains(&c));
+    if hex && name.len() >= MIN_PREFIX { recorded(catalog, name) } else { Ok(Vec::new()) }
+}
+
+/// A name of a result names nothing else.
+fn only_one(catalog: &Catalog<'_>, name: &str, results: &[Recorded]) -> Result<(), CliError> {
+    let mut meanings: Vec<String> = results.iter().map(|found| format!("result {}", found.document.subject)).collect();
+    if let Ok(resolved) = catalog.resolve(name, false) {
+        meanings.push(format!("capture {}", resolved.capture));
+    }
+    let one = results.iter().all(|found| found.result.qualification == results[0].result.qualification);
+    if meanings.len() > results.len() || !one {
+        return Err(CliError::Usage(format!("{name:?} could mean: {}", meanings.join(", "))));
+    }
+    Ok(())
+}
+
+/// The documents of the log: whether they are there as they were named. Results are not derived again.
+fn documents(context: &mut Context<'_>, catalog: &Catalog<'_>) -> Result<Status, CliError> {
+    let mut refusals = Vec::new();
+    let mut results = std::collections::BTreeSet::new();
+    for (act, document) in catalog.documents() {
+        match read_document(catalog.store(), &document) {
+            Ok(_) if act == DocumentAct::Qualify => drop(results.insert(document.subject)),
+            Ok(_) => {}
+            Err(Fault::Refused(refusal)) => refusals.push(refusal),
+            Err(Fault::Error(error)) => return Err(error.into()),
+        }
+    }
+    for result in results {
+        let line = format!("result {result} is in the log and was not derived again: witnessmark verify {result}\n");
+        context.prose(&line)?;
+    }
+    store_status(context, refusals)
 }
 
 /// A verifier key, as it is or from a file.

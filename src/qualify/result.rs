@@ -83,11 +83,7 @@ pub struct Place {
 
 impl From<RowKey> for Place {
     fn from(key: RowKey) -> Self {
-        Self {
-            position: key.position,
-            prompt_index: key.request.prompt_index,
-            sample_index: key.request.sample_index,
-        }
+        Self { position: key.position, prompt_index: key.request.prompt_index, sample_index: key.request.sample_index }
     }
 }
 

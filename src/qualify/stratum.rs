@@ -207,11 +207,7 @@ impl Level<'_> {
                 Verdict::InsufficientEvidence,
                 comparisons.iter().any(|comparison| !comparison.tie_undecided.is_empty()),
             ),
-            (
-                "inertness-undecided",
-                Verdict::InsufficientEvidence,
-                self.inertness.contains(&"INSUFFICIENT_EVIDENCE"),
-            ),
+            ("inertness-undecided", Verdict::InsufficientEvidence, self.inertness.contains(&"INSUFFICIENT_EVIDENCE")),
         ];
         let reasons: Vec<_> = holds.into_iter().filter(|(_, _, holds)| *holds).collect();
         Stratum {
@@ -234,13 +230,8 @@ impl Level<'_> {
                 groups.entry((row.key, row.prefix_sha256)).or_default().push((oracle, at));
             }
         }
-        let mut found = Repeatability {
-            bitwise: 0,
-            differing: Vec::new(),
-            groups: 0,
-            single: 0,
-            verdict: String::new(),
-        };
+        let mut found =
+            Repeatability { bitwise: 0, differing: Vec::new(), groups: 0, single: 0, verdict: String::new() };
         for ((key, _), rows) in groups {
             if rows.len() < 2 {
                 found.single += 1;

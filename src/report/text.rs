@@ -283,6 +283,48 @@ pub fn rules() -> String {
     page.0
 }
 
+/// A spec, and what it leaves open.
+#[must_use]
+pub fn spec(spec: &Spec) -> String {
+    let mut page = Page(String::new());
+    page.line(format_args!("spec {}", spec.sha256.map_or_else(String::new, |id| id.to_string())));
+    page.field("workload", &spec.workload);
+    let pins = spec.pins.all.len() + spec.pins.oracle.len() + spec.pins.candidate.len();
+    page.field(
+        "pins",
+        format_args!(
+            "{pins} bindings, {} model files, {} tokenizer files",
+            spec.pins.model_files.len(),
+            spec.pins.tokenizer_files.len()
+        ),
+    );
+    for runs in &spec.runs {
+        let at: Vec<String> = runs.concurrency.iter().map(|n| format!("c{n}")).collect();
+        let partition = runs.partition.map_or(String::new(), |partition| format!(", {}", partition.name()));
+        let what = format!("{} {}", runs.role.name(), runs.mode.name());
+        page.field("runs", format_args!("{what:<24} {:<8} {} each{partition}", at.join(" "), runs.repetitions));
+    }
+    for open in spec.open() {
+        page.words("open", &open);
+    }
+    page.0
+}
+
+/// A spec that is in the log, for stderr: its id goes to stdout.
+#[must_use]
+pub fn spec_sealed(spec: &Spec, place: usize, new: bool) -> String {
+    let mut page = Page(String::new());
+    let how = if new { "in the log at entry" } else { "already in the log at entry" };
+    page.line(format_args!(
+        "spec of {} {how} {place}: candidates that are sealed from here on can be judged by it",
+        spec.workload
+    ));
+    for open in spec.open() {
+        page.words("open", &open);
+    }
+    page.0
+}
+
 /// The log, a line an entry.
 #[must_use]
 pub fn log(log: &Log, origin: &str, names: &dyn Fn(&crate::id::CaptureId) -> String) -> String {

@@ -4,8 +4,8 @@
 //! does no I/O and never sees a score: equal scores show in equal digests. See `specs/qualification-v1.md`, section 4.
 
 use super::{
-    coverage_overclaimed, forced_output_claimed, gate_not_ratified, instrumentation_not_inert, mode_missing, prefix_mismatch,
-    score_reused, shape_mismatch, spec_not_predeclared, tokenizer_mismatch, vocab_mismatch,
+    coverage_overclaimed, forced_output_claimed, gate_not_ratified, instrumentation_not_inert, mode_missing,
+    prefix_mismatch, score_reused, shape_mismatch, spec_not_predeclared, tokenizer_mismatch, vocab_mismatch,
 };
 use crate::binding::{Role, Run};
 use crate::id::CaptureId;

@@ -26,10 +26,9 @@ pub(super) fn check(bench: &mut ClaimBench<'_>) {
 
 /// Whether the capture has all prompts; refuses what it lacks.
 fn covers(bench: &mut ClaimBench<'_>, claimed: &Claimed<'_>, corpus: &Corpus) -> bool {
-    let mut refuse =
-        |subject, expected: String, found: String| {
-            bench.refuse(Rule::CoverageOverclaimed, claimed.subject(subject), expected, found);
-        };
+    let mut refuse = |subject, expected: String, found: String| {
+        bench.refuse(Rule::CoverageOverclaimed, claimed.subject(subject), expected, found);
+    };
     let prompts: BTreeSet<u32> = claimed.run.requests.iter().map(|request| request.key.prompt_index).collect();
     let count = u64::try_from(prompts.len()).unwrap_or(u64::MAX);
     let all = count >= u64::from(corpus.requests);

@@ -17,7 +17,12 @@ pub(super) fn check(bench: &mut ClaimBench<'_>) {
         for row in claimed.rows {
             if row.forced_token_id.is_some() || row.forced_seq.is_some() || row.forced_at_ns.is_some() {
                 let expected = format!("nothing forced in mode {mode}");
-                bench.refuse(Rule::ForcedOutputClaimed, claimed.subject(Subject::Row(row.key)), expected, "a forced row");
+                bench.refuse(
+                    Rule::ForcedOutputClaimed,
+                    claimed.subject(Subject::Row(row.key)),
+                    expected,
+                    "a forced row",
+                );
             }
         }
         for request in claimed.run.requests.iter().filter(|request| request.continuation.is_some()) {

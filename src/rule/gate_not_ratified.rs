@@ -18,6 +18,11 @@ pub(super) fn check(bench: &mut ClaimBench<'_>) {
     let gate = bench.spec.comparison.gate.as_deref();
     if let Some(gate) = gate.filter(|gate| *gate != STRICT) {
         let subject = Subject::File("the spec's comparison.gate".to_owned());
-        bench.refuse(Rule::GateNotRatified, subject, "strict, or a ratified gate", format!("{gate:?}, which nobody ratified"));
+        bench.refuse(
+            Rule::GateNotRatified,
+            subject,
+            "strict, or a ratified gate",
+            format!("{gate:?}, which nobody ratified"),
+        );
     }
 }

@@ -142,9 +142,9 @@ fn verdict(found: &Inertness, margin: Option<f64>) -> &'static str {
         let changed = found.captured.mismatched > 0 || found.replays.differing > 0;
         return if changed { "not inert" } else { "inert" };
     }
-    let within = margin.zip(found.captured.interval()).is_some_and(|(margin, (_, upper))| {
-        f64::from(upper) / 1e6 <= share(&found.baseline) + margin
-    });
+    let within = margin
+        .zip(found.captured.interval())
+        .is_some_and(|(margin, (_, upper))| f64::from(upper) / 1e6 <= share(&found.baseline) + margin);
     if within { "inert" } else { "INSUFFICIENT_EVIDENCE" }
 }
 

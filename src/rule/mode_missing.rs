@@ -18,7 +18,8 @@ pub(super) fn check(bench: &mut ClaimBench<'_>) {
         if spec.runs.iter().any(|runs| runs.has_place_for(run)) {
             continue;
         }
-        let wanted: Vec<String> = spec.runs.iter().filter(|runs| runs.run_ids.contains(&run.run_id)).map(place).collect();
+        let wanted: Vec<String> =
+            spec.runs.iter().filter(|runs| runs.run_ids.contains(&run.run_id)).map(place).collect();
         let expected = if wanted.is_empty() { "a place in the spec's runs".to_owned() } else { wanted.join(", or ") };
         let role = claimed.role.map_or("no role", |role| role.name());
         let at = claimed.concurrency.map_or("no concurrency".to_owned(), |n| format!("c{n}"));

@@ -33,7 +33,8 @@ pub(super) fn check(bench: &mut ClaimBench<'_>) {
             bench.refuse(Rule::ScoreReused, candidate.subject(Subject::Capture), expected, found);
         } else if files(candidate) != files(oracle) {
             let (a, b) = (&candidate.run.run_id, &oracle.run.run_id);
-            let text = format!("{a} and {b} declare other model files, and {} of their rows are bitwise equal", rows.len());
+            let text =
+                format!("{a} and {b} declare other model files, and {} of their rows are bitwise equal", rows.len());
             bench.findings.note(NoteKind::Observed, text);
         }
     }

@@ -40,7 +40,12 @@ pub(super) fn check(bench: &mut ClaimBench<'_>) {
             let unequal = |&(a, b): &(&Row, &Row)| !same_shape(a, b);
             for (row, _) in at_equal_prefixes(candidate.rows, oracle.rows).filter(unequal) {
                 let expected = format!("batch_size, query_len and kv_len as in {}", oracle.run.run_id);
-                bench.refuse(Rule::ShapeMismatch, candidate.subject(Subject::Row(row.key)), expected, "others, or none");
+                bench.refuse(
+                    Rule::ShapeMismatch,
+                    candidate.subject(Subject::Row(row.key)),
+                    expected,
+                    "others, or none",
+                );
             }
         }
     }
