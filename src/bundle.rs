@@ -19,6 +19,7 @@ use crate::log::Log;
 use crate::manifest::{Act, BUNDLE_SCHEMA, BundleHeader, BundledObject, Entry, MAX_DOCUMENT, Manifest, ProvedEntry};
 use crate::meter::Meter;
 use crate::proof::check_header;
+use crate::qualify::Recorded;
 use crate::refusal::{Refusal, Rule, Subject};
 use crate::store::{Fault, Span, Store, StoreError, io_error};
 
@@ -117,6 +118,26 @@ pub fn places(catalog: &Catalog<'_>, resolved: &Resolved) -> Vec<u64> {
             .is_some_and(|(capture, manifest)| capture == resolved.capture && resolved.manifests.contains(&manifest))
     };
     catalog.log.places().filter(|(_, entry)| named(entry)).map(|(place, _)| place).collect()
+}
+
+/// Places in the own log of all that a result rests on: its spec, its captures, itself. None where one of them is known from a bundle only.
+#[must_use]
+pub fn places_of_result(catalog: &Catalog<'_>, recorded: &Recorded) -> Option<Vec<u64>> {
+    let mut wanted: BTreeSet<Sha256> = recorded.result.captures.iter().map(|line| line.capture.0).collect();
+    wanted.extend([recorded.result.spec, recorded.document.subject]);
+    let mut places = Vec::new();
+    let mut found = BTreeSet::new();
+    for (place, entry) in catalog.log.places() {
+        let subject = match entry.act {
+            Act::Seal(capture, _) => capture.0,
+            Act::Document(_, document) => document.subject,
+        };
+        if wanted.contains(&subject) {
+            places.push(place);
+            found.insert(subject);
+        }
+    }
+    (found == wanted).then_some(places)
 }
 
 /// Writes the bundle of the entries at `places` of the log, which is sound.

@@ -9,7 +9,7 @@ use std::path::Path;
 use super::args::{BundleArgs, UnbundleArgs};
 use super::progress::Progress;
 use super::seal::{open_or_create, remove_if_unused};
-use super::{CliError, Context, Status};
+use super::{CliError, Context, Status, qualify};
 use crate::bundle;
 use crate::catalog::Catalog;
 use crate::manifest::Act;
@@ -26,11 +26,20 @@ pub(super) fn write(context: &mut Context<'_>, args: &BundleArgs) -> Result<Stat
     }
     let mut places = BTreeSet::new();
     for name in &args.what {
-        let resolved = catalog.resolve(name, false)?;
-        let own = bundle::places(&catalog, &resolved);
+        let results = match qualify::results_named(&catalog, name)? {
+            Ok(results) => results,
+            Err(refusal) => return context.refused("store: ", &[refusal]),
+        };
+        let own = match results.as_slice() {
+            [] => bundle::places(&catalog, &catalog.resolve(name, false)?),
+            results => {
+                let all = results.iter().map(|recorded| bundle::places_of_result(&catalog, recorded));
+                all.collect::<Option<Vec<_>>>().map(|places| places.concat()).unwrap_or_default()
+            }
+        };
         if own.is_empty() {
             let message = format!(
-                "{name} came into this store with a bundle, and its entry is in another log: hand on that bundle"
+                "{name}, or what it rests on, came into this store with a bundle, and its entry is in another log: hand on that bundle"
             );
             return Err(CliError::Usage(message));
         }

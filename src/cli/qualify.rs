@@ -1,14 +1,17 @@
 //! `witnessmark qualify`, and `verify` of a result.
 
+use std::collections::BTreeSet;
+
 use super::args::QualifyArgs;
 use super::progress::Progress;
 use super::seal::now;
 use super::{CliError, Context, Status, spec, tool};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, MIN_PREFIX};
 use crate::log::Log;
 use crate::manifest::DocumentAct;
 use crate::qualify::result::Verdict;
-use crate::qualify::{Answer, Derivation, Recorded, derive_again, find, qualify};
+use crate::qualify::{Answer, Derivation, Recorded, derive_again, find, qualify, recorded};
+use crate::refusal::Refusal;
 use crate::report::qualify as text;
 use crate::store::{Fault, Store};
 
@@ -89,4 +92,24 @@ pub(super) fn verify(
         context.out.print(&text::derived_again(&derived, require))?;
     }
     Ok(if met { Status::Good } else { Status::Negative })
+}
+
+/// The results that a whole id, or a prefix of eight digits or more, of a result or a qualification names; empty where it names none.
+pub(super) fn results_named(catalog: &Catalog<'_>, name: &str) -> Result<Result<Vec<Recorded>, Refusal>, CliError> {
+    let hex = name.bytes().all(|c| c.is_ascii_digit() || (b'a'..=b'f').contains(&c));
+    if !hex || name.len() < MIN_PREFIX {
+        return Ok(Ok(Vec::new()));
+    }
+    let found = match recorded(catalog, name) {
+        Ok(found) => found,
+        Err(Fault::Refused(refusal)) => return Ok(Err(refusal)),
+        Err(Fault::Error(error)) => return Err(error.into()),
+    };
+    let qualifications: BTreeSet<_> = found.iter().map(|found| found.result.qualification).collect();
+    let mut meanings: Vec<String> = found.iter().map(|found| format!("result {}", found.document.subject)).collect();
+    meanings.extend(catalog.resolve(name, false).ok().map(|resolved| format!("capture {}", resolved.capture)));
+    if !found.is_empty() && (qualifications.len() > 1 || meanings.len() > found.len()) {
+        return Err(CliError::Usage(format!("{name:?} could mean: {}", meanings.join(", "))));
+    }
+    Ok(Ok(found))
 }

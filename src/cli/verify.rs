@@ -11,12 +11,12 @@ use super::progress::Progress;
 use super::proof::read_limited;
 use super::{CliError, Context, Status, qualify, spec};
 use crate::bundle::Bundle;
-use crate::catalog::{Catalog, MIN_PREFIX, Resolved, read_document};
+use crate::catalog::{Catalog, Resolved, read_document};
 use crate::digest::Sha256;
 use crate::id::{CaptureId, ObjectId};
 use crate::manifest::{DocumentAct, MAX_DOCUMENT};
 use crate::note::{MAX_NOTE, VerifierKey};
-use crate::qualify::{Recorded, recorded};
+use crate::qualify::recorded;
 use crate::refusal::{Findings, Note, Refusal};
 use crate::report::{proof as proof_text, text};
 use crate::spec::Spec;
@@ -155,18 +155,16 @@ impl Pass<'_> {
         }
         let mut results = Vec::new();
         for name in names {
-            let recorded = match results_named(catalog, name) {
-                Ok(recorded) => recorded,
-                Err(Fault::Refused(refusal)) => {
+            match qualify::results_named(catalog, name)? {
+                Ok(recorded) if recorded.is_empty() => {}
+                Ok(recorded) => {
+                    results.extend(recorded);
+                    continue;
+                }
+                Err(refusal) => {
                     status = status.max(context.refused("store: ", &[refusal])?);
                     continue;
                 }
-                Err(Fault::Error(error)) => return Err(error.into()),
-            };
-            if !recorded.is_empty() {
-                only_one(catalog, name, &recorded)?;
-                results.extend(recorded);
-                continue;
             }
             match catalog.resolve(name, self.args.exact) {
                 Ok(resolved) => subjects.push(resolved),
@@ -295,25 +293,6 @@ fn fault(fault: Fault) -> CliError {
         Fault::Error(error) => error.into(),
         Fault::Refused(refusal) => CliError::Failed(refusal.to_string()),
     }
-}
-
-/// The results that a whole id or a prefix of one names.
-fn results_named(catalog: &Catalog<'_>, name: &str) -> Result<Vec<Recorded>, Fault> {
-    let hex = name.bytes().all(|c| c.is_ascii_digit() || (b'a'..=b'f').contains(&c));
-    if hex && name.len() >= MIN_PREFIX { recorded(catalog, name) } else { Ok(Vec::new()) }
-}
-
-/// A name of a result names nothing else.
-fn only_one(catalog: &Catalog<'_>, name: &str, results: &[Recorded]) -> Result<(), CliError> {
-    let mut meanings: Vec<String> = results.iter().map(|found| format!("result {}", found.document.subject)).collect();
-    if let Ok(resolved) = catalog.resolve(name, false) {
-        meanings.push(format!("capture {}", resolved.capture));
-    }
-    let one = results.iter().all(|found| found.result.qualification == results[0].result.qualification);
-    if meanings.len() > results.len() || !one {
-        return Err(CliError::Usage(format!("{name:?} could mean: {}", meanings.join(", "))));
-    }
-    Ok(())
 }
 
 /// The documents of the log: whether they are there as they were named. Results are not derived again.
