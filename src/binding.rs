@@ -13,6 +13,7 @@ use crate::canon::scores::Dtype;
 use crate::digest::Sha256;
 use crate::id::{RequestKey, TokenId};
 use crate::refusal::{Refusal, Rule, Subject};
+use crate::row::Row;
 use crate::row::{MAX_INT32, MAX_INT64, MAX_NAME, integer};
 
 /// `schema` of run.json.
@@ -253,6 +254,34 @@ impl Run {
     #[must_use]
     pub fn is_partial(&self) -> bool {
         self.requests.iter().any(|request| request.positions.is_some())
+    }
+
+    /// The run as far as these rows show it, where it never ended (format section 10.2). Each request has the positions and, where they go on, the
+    /// tokens of its rows; what only an end decides is not asked: why a request ended, how long its continuation was, how many rows there are.
+    pub fn cut_to(&mut self, rows: &[Row]) {
+        if let Some(scores) = &mut self.scores {
+            scores.rows = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+        }
+        let mut own: BTreeMap<RequestKey, Vec<&Row>> = BTreeMap::new();
+        for row in rows {
+            own.entry(row.request()).or_default().push(row);
+        }
+        for request in &mut self.requests {
+            let mut positions = Vec::new();
+            for row in own.get(&request.key).into_iter().flatten() {
+                let place = usize::try_from(row.key.position).unwrap_or(usize::MAX);
+                if place == request.output_token_ids.len() {
+                    request.output_token_ids.push(row.token_id);
+                }
+                if place < request.output_token_ids.len() {
+                    positions.push(row.key.position);
+                }
+            }
+            positions.dedup();
+            request.positions = Some(positions);
+            request.finish_reason = None;
+            request.continuation = None;
+        }
     }
 
     /// The value at a dotted path; null counts as a value here, since `"transform": null` says that there was none.

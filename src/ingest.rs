@@ -20,17 +20,30 @@ use crate::row::{Interner, Row};
 use crate::store::{StoreError, io_error};
 
 const RUN: &str = "run.json";
+/// Where a writer keeps run.json until its run ends.
+const PARTIAL: &str = "run.json.partial";
 const ROWS: &str = "rows.jsonl";
 const ATTACHMENTS: &str = "attachments";
 /// The longest line of rows.jsonl, in bytes.
 const MAX_LINE: u64 = 1 << 20;
 
+/// What becomes of a capture that never ended: without run.json, or with a torn last row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Torn {
+    /// It is refused
+    Refused,
+    /// Its whole rows are kept, as evidence that can never qualify
+    Kept,
+}
+
 /// A capture that was read and may be judged.
 #[derive(Debug)]
 pub struct Capture {
-    /// run.json, parsed
+    /// Whether its run ended
+    pub complete: bool,
+    /// run.json, parsed, or run.json.partial where the run never ended
     pub run: Run,
-    /// run.json, as it is
+    /// The same, as it is
     pub run_bytes: Vec<u8>,
     /// The rows in key order
     pub rows: Vec<Row>,
@@ -74,14 +87,14 @@ fn open(path: &Path, follow: bool) -> Result<Opened, StoreError> {
 ///
 /// # Refusals
 /// Without a capture: what kept it from being read. With one: nothing, or notes.
-pub fn open_capture(dir: &Path) -> Result<(Option<Capture>, Findings), StoreError> {
+pub fn open_capture(dir: &Path, torn: Torn) -> Result<(Option<Capture>, Findings), StoreError> {
     let listed = fs::read_dir(dir).map_err(io_error("open the capture directory", dir))?;
     let mut names = Vec::new();
     for entry in listed {
         names.push(entry.map_err(io_error("list", dir))?.file_name().to_string_lossy().into_owned());
     }
     names.sort();
-    let mut ingest = Ingest { dir: dir.to_owned(), findings: Findings::default() };
+    let mut ingest = Ingest { dir: dir.to_owned(), torn, complete: true, findings: Findings::default() };
     let capture = ingest.capture(&names)?;
     let findings = ingest.findings;
     Ok((capture.filter(|_| findings.refusals.is_empty()), findings))
@@ -89,6 +102,9 @@ pub fn open_capture(dir: &Path) -> Result<(Option<Capture>, Findings), StoreErro
 
 struct Ingest {
     dir: PathBuf,
+    torn: Torn,
+    /// Whether the run ended, as far as is known
+    complete: bool,
     findings: Findings,
 }
 
@@ -107,8 +123,11 @@ impl Ingest {
     }
 
     fn capture(&mut self, names: &[String]) -> Result<Option<Capture>, StoreError> {
-        if !names.iter().any(|name| name == RUN) {
-            let begun = names.iter().any(|name| name == ROWS || name == "run.json.partial" || is_scores(name));
+        let has = |file: &str| names.iter().any(|name| name == file);
+        self.complete = has(RUN);
+        let file_name = if !self.complete && self.torn == Torn::Kept && has(PARTIAL) { PARTIAL } else { RUN };
+        if !has(file_name) {
+            let begun = names.iter().any(|name| name == ROWS || name == PARTIAL || is_scores(name));
             if begun {
                 let expected = "run.json, which is written last and marks the end of a run";
                 self.refuse(Rule::TornCapture, RUN, expected, "none: the capture never ended");
@@ -122,13 +141,13 @@ impl Ingest {
             }
             return Ok(None);
         }
-        let Some((file, len)) = self.open(RUN)? else { return Ok(None) };
+        let Some((file, len)) = self.open(file_name)? else { return Ok(None) };
         if len > MAX_RUN_JSON {
-            self.refuse(Rule::LimitExceeded, RUN, format!("at most {MAX_RUN_JSON} bytes"), format!("{len} bytes"));
+            self.refuse(Rule::LimitExceeded, file_name, format!("at most {MAX_RUN_JSON} bytes"), format!("{len} bytes"));
             return Ok(None);
         }
         let mut run_bytes = Vec::new();
-        file.take(MAX_RUN_JSON).read_to_end(&mut run_bytes).map_err(io_error("read", self.dir.join(RUN)))?;
+        file.take(MAX_RUN_JSON).read_to_end(&mut run_bytes).map_err(io_error("read", self.dir.join(file_name)))?;
         let run = match Run::parse(&run_bytes) {
             Ok(run) => Some(run),
             Err(refusals) => {
@@ -138,8 +157,8 @@ impl Ingest {
         };
         let rows = self.rows()?;
         let attachments = self.attachments(names)?;
-        self.note_strays(names, run.as_ref());
-        let (Some(run), Some(rows)) = (run, rows) else { return Ok(None) };
+        self.note_strays(names, file_name, run.as_ref());
+        let (Some(mut run), Some(mut rows)) = (run, rows) else { return Ok(None) };
         let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
         if run.requests.is_empty() || count == 0 {
             let found = format!("{} requests, {count} rows", run.requests.len());
@@ -147,13 +166,18 @@ impl Ingest {
             return Ok(None);
         }
         let scores = match &run.scores {
-            Some(declared) => self.scores(declared, count)?,
+            Some(declared) => self.scores(declared, &mut rows)?,
             None => None,
         };
         let mut order: Vec<(Row, u64)> = rows.into_iter().zip(0..).collect();
         order.sort_by_key(|(row, place)| (row.key, *place));
-        let (rows, places) = order.into_iter().unzip();
-        Ok(Some(Capture { run, run_bytes, rows, places, scores, attachments }))
+        let (rows, places): (Vec<Row>, Vec<u64>) = order.into_iter().unzip();
+        if !self.complete {
+            run.cut_to(&rows);
+            let text = format!("the run never ended; its {} whole rows are kept and can never qualify", rows.len());
+            self.findings.note(NoteKind::Observed, text);
+        }
+        Ok(Some(Capture { complete: self.complete, run, run_bytes, rows, places, scores, attachments }))
     }
 
     fn rows(&mut self) -> Result<Option<Vec<Row>>, StoreError> {
@@ -172,6 +196,10 @@ impl Ingest {
             let subject = Subject::Line(ROWS.to_owned(), number);
             if line.pop() != Some(b'\n') {
                 let overlong = u64::try_from(line.len()).is_ok_and(|len| len >= MAX_LINE);
+                if self.torn == Torn::Kept && !overlong {
+                    self.complete = false;
+                    break;
+                }
                 let (rule, expected) = if overlong {
                     (Rule::LimitExceeded, format!("at most {MAX_LINE} bytes"))
                 } else {
@@ -215,7 +243,8 @@ impl Ingest {
         }
     }
 
-    fn scores(&mut self, declared: &ScoresDeclaration, count: u64) -> Result<Option<File>, StoreError> {
+    /// The scores file. Of a run that never ended, rows go as far as their scores.
+    fn scores(&mut self, declared: &ScoresDeclaration, rows: &mut Vec<Row>) -> Result<Option<File>, StoreError> {
         let name = declared.dtype.file_name();
         let Some((file, len)) = self.open(name)? else { return Ok(None) };
         if len == 0 {
@@ -226,8 +255,18 @@ impl Ingest {
         let promised = u128::from(declared.rows) * u128::from(declared.vocab_size) * u128::from(size);
         let expected =
             format!("{promised} bytes ({} rows × {} scores × {size} bytes)", declared.rows, declared.vocab_size);
+        let short = u128::from(len) < promised;
+        if self.torn == Torn::Kept && (short || !self.complete) && declared.vocab_size <= MAX_VOCAB {
+            self.complete = false;
+            let whole = usize::try_from(len / (declared.vocab_size * size)).unwrap_or(usize::MAX);
+            rows.truncate(whole);
+            if rows.is_empty() {
+                self.refuse(Rule::NothingToVerify, name, "the scores of one row", format!("{len} bytes"));
+            }
+            return Ok(Some(file));
+        }
         if u128::from(len) != promised {
-            let rule = if u128::from(len) < promised { Rule::ScoresShort } else { Rule::ScoresTrailing };
+            let rule = if short { Rule::ScoresShort } else { Rule::ScoresTrailing };
             self.refuse(rule, name, expected, format!("{len} bytes"));
             return Ok(None);
         }
@@ -236,6 +275,7 @@ impl Ingest {
             self.refuse(Rule::LimitExceeded, name, format!("a vocabulary of at most {MAX_VOCAB}"), found);
             return Ok(None);
         }
+        let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
         if declared.rows != count {
             let rule = if count < declared.rows { Rule::RowMissing } else { Rule::RowUnexpected };
             let expected = format!("{} lines, one for each row of scores", declared.rows);
@@ -294,9 +334,9 @@ impl Ingest {
         Ok(out)
     }
 
-    fn note_strays(&mut self, names: &[String], run: Option<&Run>) {
+    fn note_strays(&mut self, names: &[String], run_file: &str, run: Option<&Run>) {
         let scores = run.and_then(|run| run.scores.as_ref()).map(|scores| scores.dtype.file_name());
-        let known = |name: &str| [RUN, ROWS, ATTACHMENTS].contains(&name) || Some(name) == scores;
+        let known = |name: &str| [run_file, ROWS, ATTACHMENTS].contains(&name) || Some(name) == scores;
         let strays: Vec<&str> = names.iter().map(String::as_str).filter(|name| !known(name)).collect();
         if !strays.is_empty() {
             let text = format!("not sealed, since it is no part of a capture: {}", strays.join(", "));

@@ -319,10 +319,13 @@ struct SpecBench<'a> {
     findings: Findings,
 }
 
-/// Asks what a spec requires of a single capture: its pins and its `[require]` table.
+/// Asks what a spec requires of a single capture: that its run ended, its pins and its `[require]` table.
 #[must_use]
-pub fn judge_spec(run: &Run, rows: &[Row], spec: &Spec) -> Findings {
+pub fn judge_spec(run: &Run, rows: &[Row], complete: bool, spec: &Spec) -> Findings {
     let mut bench = SpecBench { run, rows, spec, findings: Findings::default() };
+    if !complete {
+        bench.findings.refuse(Rule::TornCapture, Subject::Capture, "a run that ended", "one that never did");
+    }
     pins::check(&mut bench);
     requirements::check(&mut bench);
     bench.findings

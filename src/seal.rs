@@ -19,7 +19,7 @@ use crate::catalog::{Catalog, write_ref};
 use crate::digest::{Sha256, Sha256Stream};
 use crate::facts::Facts;
 use crate::id::{CaptureId, Nanos, ObjectId, RowKey, TokenId};
-use crate::ingest::{self, Capture};
+use crate::ingest::{self, Capture, Torn};
 use crate::log::Log;
 use crate::manifest::{
     Act, Attachment, CAPTURE_SCHEMA, CaptureDocument, Codec, MANIFEST_SCHEMA, Manifest, RowShard, RunJson, ScoreShard,
@@ -94,6 +94,7 @@ pub struct Batch<'a> {
     codec: Codec,
     spec: Option<&'a Spec>,
     meter: &'a Meter,
+    torn: Torn,
     slots: Vec<Result<Prepared, Findings>>,
     taken: BTreeMap<String, CaptureId>,
     /// Outputs of the batch's own runs, by run id and request id: a replay may stand beside what it replays
@@ -118,12 +119,19 @@ impl<'a> Batch<'a> {
             codec,
             spec,
             meter,
+            torn: Torn::Refused,
             slots: Vec::new(),
             taken: BTreeMap::new(),
             outputs: BTreeMap::new(),
             claims: BTreeMap::new(),
             staged_bytes: 0,
         })
+    }
+
+    /// What becomes of captures that never ended. They are refused, unless this is asked for.
+    #[must_use]
+    pub fn with_torn(self, torn: Torn) -> Self {
+        Self { torn, ..self }
     }
 
     /// Prepares a capture directory. Its outcome comes with [`Batch::commit`], in the order of these calls.
@@ -157,7 +165,7 @@ impl<'a> Batch<'a> {
     }
 
     fn prepare(&mut self, dir: &Path, name: Option<&str>) -> Result<Result<Prepared, Findings>, SealError> {
-        let (capture, findings) = ingest::open_capture(dir)?;
+        let (capture, findings) = ingest::open_capture(dir, self.torn)?;
         let Some(capture) = capture else { return Ok(Err(findings)) };
         let name = name.map_or_else(|| capture.run.run_id.clone(), str::to_owned);
         let (catalog, outputs, claimed) = (&self.catalog, &self.outputs, &self.claims);
@@ -310,7 +318,7 @@ impl CaptureWriter<'_, '_> {
         let (run, rows) = (&capture.run, capture.rows.as_slice());
         findings.absorb(rule::judge(&Evidence { run, rows, scores, continuations, elsewhere }));
         if let Some(spec) = self.spec {
-            findings.absorb(rule::judge_spec(&capture.run, &capture.rows, spec));
+            findings.absorb(rule::judge_spec(&capture.run, &capture.rows, capture.complete, spec));
         }
         if !findings.refusals.is_empty() {
             return Ok(Err(findings));
@@ -323,7 +331,7 @@ impl CaptureWriter<'_, '_> {
         }
         let document = CaptureDocument {
             attachments,
-            complete: true,
+            complete: capture.complete,
             row_root,
             rows: long(capture.rows.len()),
             run_json: RunJson { bytes: long(capture.run_bytes.len()), sha256: Sha256::of(&capture.run_bytes) },

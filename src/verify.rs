@@ -282,11 +282,14 @@ impl Pass<'_, '_> {
         if !self.check_document(&manifest, &subject()) {
             return Ok(None);
         }
-        let run = self.run(&manifest)?;
-        let rows = self.rows(&manifest)?;
+        let mut run = self.run(&manifest)?;
+        let counted = run.as_ref().is_none_or(|run| self.check_run(run, &manifest.capture));
+        let rows = self.rows(&manifest, counted)?;
+        if let (false, Some(run), Some(rows)) = (manifest.capture.complete, &mut run, &rows) {
+            run.cut_to(rows);
+        }
         let mut tops = Vec::new();
         if let (Some(run), Some(rows)) = (&run, &rows) {
-            self.check_run(run, &manifest.capture);
             let scores = self.scores(&manifest, capture, run, rows)?;
             let evidence = ScoreEvidence {
                 facts: scores.as_ref().map_or(&[], |scores| scores.facts.as_slice()),
@@ -300,7 +303,7 @@ impl Pass<'_, '_> {
             let evidence = Evidence { run, rows, scores, continuations: &continuations, elsewhere: &elsewhere };
             self.findings.absorb(rule::judge(&evidence));
             if let Some(spec) = self.options.spec {
-                self.findings.absorb(rule::judge_spec(run, rows, spec));
+                self.findings.absorb(rule::judge_spec(run, rows, manifest.capture.complete, spec));
             }
             self.check_model(run)?;
             self.note_unseen(run);
@@ -333,23 +336,22 @@ impl Pass<'_, '_> {
                 refuse(Rule::SchemaInvalid, format!("schema {expected}"), found.clone());
             }
         }
-        if document.rows == 0 || manifest.row_shards.is_empty() {
-            refuse(Rule::NothingToVerify, "rows".to_owned(), "none".to_owned());
-        }
         if document.rows > MAX_ROWS {
             refuse(Rule::LimitExceeded, format!("at most {MAX_ROWS} rows"), document.rows.to_string());
         }
         let in_rows = manifest.row_shards.iter().map(|shard| shard.rows);
         let in_scores = manifest.score_shards.iter().map(|shard| shard.rows);
-        if in_rows.clone().chain(in_scores.clone()).any(|rows| rows == 0) {
-            refuse(Rule::TreeSize, "shards of one row or more".to_owned(), "a shard of none".to_owned());
+        let hollow = in_rows.clone().chain(in_scores.clone()).any(|rows| rows == 0);
+        if document.rows == 0 || manifest.row_shards.is_empty() || hollow {
+            refuse(Rule::NothingToVerify, "rows, and one or more in every shard".to_owned(), "none".to_owned());
         }
         if let Some(rows) = in_rows.clone().find(|rows| *rows > MAX_SHARD_ROWS) {
             refuse(Rule::LimitExceeded, format!("at most {MAX_SHARD_ROWS} rows a rows shard"), rows.to_string());
         }
         let sum = |rows: &mut dyn Iterator<Item = u64>| rows.map(u128::from).sum::<u128>();
+        let adds_up = |total: u128| hollow || total == u128::from(document.rows);
         let total = sum(&mut in_rows.clone());
-        if total != u128::from(document.rows) {
+        if !adds_up(total) {
             refuse(Rule::TreeSize, format!("{} rows in rows shards", document.rows), total.to_string());
         }
         match (document.vocab_size, document.score_root) {
@@ -359,7 +361,7 @@ impl Pass<'_, '_> {
                     refuse(Rule::LimitExceeded, format!("a vocabulary of 1 to {MAX_VOCAB}"), vocab.to_string());
                 }
                 let total = sum(&mut in_scores.clone());
-                if total != u128::from(document.rows) {
+                if !adds_up(total) {
                     refuse(Rule::TreeSize, format!("{} rows in scores shards", document.rows), total.to_string());
                 }
             }
@@ -410,7 +412,8 @@ impl Pass<'_, '_> {
         }
     }
 
-    fn check_run(&mut self, run: &Run, document: &CaptureDocument) {
+    /// Whether run.json counts the rows that the document counts.
+    fn check_run(&mut self, run: &Run, document: &CaptureDocument) -> bool {
         let subject = |path: &str| Subject::Binding(path.to_owned());
         let vocab = run.scores.as_ref().map(|scores| scores.vocab_size);
         if vocab != document.vocab_size {
@@ -418,14 +421,18 @@ impl Pass<'_, '_> {
             self.refuse(Rule::VocabMismatch, subject("scores.vocab_size"), show(document.vocab_size), show(vocab));
         }
         if let Some(scores) = &run.scores
+            && document.complete
             && scores.rows != document.rows
         {
             self.refuse(Rule::TreeSize, subject("scores.rows"), document.rows.to_string(), scores.rows.to_string());
+            return false;
         }
+        true
     }
 
-    /// All rows, with row root and score root derived from them; none where a shard cannot be read.
-    fn rows(&mut self, manifest: &Manifest) -> Result<Option<Vec<Row>>, VerifyError> {
+    /// All rows, with row root and score root derived from them; none where a shard cannot be read, or where these cannot be the rows that were
+    /// captured, since run.json has another number of them.
+    fn rows(&mut self, manifest: &Manifest, counted: bool) -> Result<Option<Vec<Row>>, VerifyError> {
         let mut rows: Vec<Row> = Vec::new();
         let mut whole = true;
         for (number, shard) in manifest.row_shards.iter().enumerate() {
@@ -450,7 +457,7 @@ impl Pass<'_, '_> {
                 }
             }
         }
-        if !whole {
+        if !whole || !counted {
             return Ok(None);
         }
         let document = &manifest.capture;

@@ -226,7 +226,8 @@ def check_shards(m):
     rows, scored = m["capture"]["rows"], m["capture"]["score_root"] is not None
     for kind, want in ("row_shards", rows), ("score_shards", rows if scored else 0):
         counts = [shard["rows"] for shard in m[kind]]
-        require(0 not in counts and sum(counts) == want, "tree-size", kind)
+        require(0 not in counts, "nothing-to-verify", kind)
+        require(sum(counts) == want, "tree-size", kind)
     require(all(shard["rows"] <= 65536 for shard in m["row_shards"]), "limit-exceeded", "rows of a rows shard")
 
 def read_run(root, m):

@@ -142,6 +142,9 @@ pub(super) struct SealArgs {
     /// Refer to the capture by this name instead of its run id (with one DIR)
     #[arg(long = "as", value_name = "NAME")]
     pub(super) name: Option<String>,
+    /// Keep runs that never ended too (run.json.partial, a torn last row): evidence that can never qualify
+    #[arg(long)]
+    pub(super) incomplete: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -163,7 +163,7 @@ fn command(context: &mut Context<'_>, line: &str) -> Result<(), CliError> {
 
 fn seal_dirs(context: &mut Context<'_>, dirs: &[&str]) -> Result<Status, CliError> {
     let dirs = dirs.iter().map(PathBuf::from).collect();
-    seal::run(context, &SealArgs { dirs, codec: CodecArg::Zstd, spec: None, name: None })
+    seal::run(context, &SealArgs { dirs, codec: CodecArg::Zstd, spec: None, name: None, incomplete: false })
 }
 
 fn verify_one(context: &mut Context<'_>, name: &str) -> Result<Status, CliError> {

@@ -10,6 +10,7 @@ use super::progress::Progress;
 use super::{CliError, Context, Status, spec};
 use crate::digest::hex;
 use crate::id::{CaptureId, Nanos, ObjectId};
+use crate::ingest::Torn;
 use crate::refusal::{Note, Refusal};
 use crate::report::text;
 use crate::seal::{Batch, Outcome, SealError};
@@ -69,7 +70,8 @@ fn seal_all(
     let mut rest = args.dirs.as_slice();
     while !rest.is_empty() {
         let meter = std::sync::Arc::clone(&context.meter);
-        let mut batch = Batch::new(store, args.codec.into(), spec, &meter)?;
+        let torn = if args.incomplete { Torn::Kept } else { Torn::Refused };
+        let mut batch = Batch::new(store, args.codec.into(), spec, &meter)?.with_torn(torn);
         let mut dirs = Vec::new();
         while let Some((dir, after)) = rest.split_first() {
             if batch.staged_bytes() > BATCH_BYTES || dirs.len() >= BATCH_DIRS {

@@ -68,3 +68,27 @@ fn nothing_is_written_over_and_nothing_half_made_stays() {
     let left: Vec<_> = fs::read_dir(bench.folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), 2, "{left:?}");
 }
+
+#[test]
+fn a_run_that_never_ended_is_kept_meets_no_spec_and_comes_back() {
+    let bench = Bench::new();
+    let dir = bench.copy(&embedded("oracle-c1-rep0"), "torn");
+    fs::rename(dir.join("run.json"), dir.join("run.json.partial")).unwrap();
+    let kept = |bench: &Bench, dir: &std::path::Path| {
+        let run = bench.run(&["seal".as_ref(), "--incomplete".as_ref(), dir.as_os_str()]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        run.stdout.trim().to_owned()
+    };
+    assert_eq!(bench.try_seal(&dir).refused(), ["torn-capture"]);
+    let id = kept(&bench, &dir);
+    let run = bench.run(&["verify", &id]);
+    assert!(run.status == 0 && run.stdout.contains("INCOMPLETE"), "{}", run.stdout);
+    fs::write(bench.path("spec.toml"), "schema = \"witnessmark.spec/v1\"\nworkload = \"any\"\n").unwrap();
+    let run = bench.run(&["verify", &id, "--spec", "spec.toml"]);
+    assert_eq!((run.status, run.refused()), (2, vec!["torn-capture".to_owned()]));
+    let out = bench.path("export");
+    assert_eq!(bench.run(&["export".as_ref(), id.as_ref(), "-o".as_ref(), out.as_os_str()]).status, 0);
+    assert!(!out.join("run.json").exists());
+    assert_eq!(kept(&Bench::new(), &out), id);
+    assert_ne!(Bench::new().seal(&embedded("oracle-c1-rep0")), id);
+}

@@ -13,7 +13,7 @@ use witnessmark::canon::scores::Canonical;
 use witnessmark::catalog::write_ref;
 use witnessmark::digest::{Blake3, Sha256};
 use witnessmark::id::{CaptureId, ObjectId};
-use witnessmark::ingest::open_capture;
+use witnessmark::ingest::{Torn, open_capture};
 use witnessmark::manifest::{
     Act, CAPTURE_SCHEMA, CaptureDocument, Codec, ENTRY_SCHEMA, Entry, HEAD_SCHEMA, Head, MANIFEST_SCHEMA, Manifest,
     RowShard, RunJson, ScoreShard, Writer,
@@ -40,7 +40,7 @@ pub struct Forge {
 
 impl Forge {
     pub fn of(dir: &Path) -> Self {
-        let (capture, findings) = open_capture(dir).unwrap();
+        let (capture, findings) = open_capture(dir, Torn::Refused).unwrap();
         let capture = capture.unwrap_or_else(|| panic!("{findings:?}"));
         let declared = capture.run.scores.clone().unwrap();
         let vocab = u32::try_from(declared.vocab_size).unwrap();

@@ -11,7 +11,7 @@ use witnessmark::canon::scores::{Canonical, Dtype, SCORE_DIGEST_CONTEXT};
 use witnessmark::catalog::Catalog;
 use witnessmark::digest::{Blake3, Sha256, hex};
 use witnessmark::id::{CaptureId, ObjectId, RequestKey, RowKey, TokenId};
-use witnessmark::ingest::open_capture;
+use witnessmark::ingest::{Torn, open_capture};
 use witnessmark::log::Log;
 use witnessmark::manifest::{self, Act, Codec, Entry, Head, Ref, StoreDocument, Writer};
 use witnessmark::merkle::Tree;
@@ -129,7 +129,7 @@ fn the_longest_line_of_rows_jsonl() {
     let line = made_up.rows_jsonl()[0].to_string();
     for (len, expected) in [(1_048_576, None), (1_048_577, Some(Rule::LimitExceeded))] {
         fs::write(folder.path().join("rows.jsonl"), format!("{line}{}\n", " ".repeat(len - line.len()))).unwrap();
-        let (_, findings) = open_capture(folder.path()).unwrap();
+        let (_, findings) = open_capture(folder.path(), Torn::Refused).unwrap();
         assert_eq!(findings.refusals.first().map(|refusal| refusal.rule), expected, "{len}");
     }
 }

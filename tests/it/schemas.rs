@@ -10,24 +10,33 @@ use boon::{Compiler, SchemaIndex, Schemas};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use witnessmark::binding::{IDENTIFYING, Run};
+use witnessmark::bundle::{self, Bundle};
 use witnessmark::canon::document;
 use witnessmark::canon::json::Json;
 use witnessmark::catalog::Catalog;
 use witnessmark::digest::{Blake3, Sha256};
+use witnessmark::id::{RequestKey, RowKey};
 use witnessmark::log::Log;
-use witnessmark::manifest::{CaptureDocument, Codec, Entry, Head, Manifest, Ref, StoreDocument};
+use witnessmark::manifest::{BundleHeader, CaptureDocument, Codec, Entry, Head, Manifest, Ref, StoreDocument};
 use witnessmark::merkle::Tree;
+use witnessmark::meter::Meter;
+use witnessmark::proof::{LogProof, Proof, RowProof};
+use witnessmark::prove::prove_row;
 use witnessmark::row::{FIELDS, Interner, Row};
 use witnessmark::seal::Sealed;
 use witnessmark::shard::rows as rows_shard;
 use witnessmark::store::{Store, ref_file_name};
-use witnessmark::verify::Depth;
+use witnessmark::verify::receipt::Receipt;
+use witnessmark::verify::sample::Sample;
+use witnessmark::verify::{Depth, Options, verify};
 
 use super::made_up::{MadeUp, folder, object, refused_as_manifest, sealed};
 use super::support::{self, embedded};
 
 const BASE: &str = "https://example.org/";
-const NAMES: [&str; 8] = ["capture", "entry", "head", "manifest", "ref", "row", "run", "store"];
+const NAMES: [&str; 12] = [
+    "bundle", "capture", "entry", "head", "log-proof", "manifest", "proof", "receipt", "ref", "row", "run", "store",
+];
 
 fn schema_json(name: &str) -> Value {
     let path = support::root().join(format!("schemas/{name}.schema.json"));
@@ -689,6 +698,78 @@ fn refs() {
         refused.is_empty()
     };
     check_documents("ref", &good, decodes!(Ref), takes);
+}
+
+/// What a checker without a store is handed, made by the library from a small store, and by the command from embedded captures.
+#[test]
+fn proofs() {
+    let sealing = Sealing::new();
+    let catalog = Catalog::load(&sealing.store).unwrap();
+    let resolved = catalog.resolve("made-up", false).unwrap();
+    let key = RowKey { request: RequestKey { prompt_index: 0, sample_index: 0 }, position: 0 };
+    let of_row = prove_row(&catalog, &resolved, key, true).unwrap().unwrap();
+    let takes = |bytes: &[u8]| match Proof::parse(bytes) {
+        // Another capture document is that of another capture.
+        Ok(Proof::Row(proof)) => proof.check().is_ok_and(|claim| claim.capture == resolved.capture),
+        _ => false,
+    };
+    check_documents("proof", &document::encode(&of_row).unwrap(), decodes!(RowProof), takes);
+    let of_log = catalog.log.prove(&sealing.store, 0, 1).unwrap();
+    let takes = |bytes: &[u8]| matches!(Proof::parse(bytes), Ok(Proof::Log(proof)) if proof.check().is_ok());
+    check_documents("log-proof", &document::encode(&of_log).unwrap(), decodes!(LogProof), takes);
+
+    let bench = support::Bench::new();
+    for name in ["oracle-c1-rep0", "oracle-c4-rep0", "oracle-c1-rep0"] {
+        bench.seal(&embedded(name));
+    }
+    for (schema, line) in [
+        ("proof", "prove oracle-c1-rep0 0:22 --scores"),
+        ("proof", "prove oracle-c4-rep0 1:0"),
+        ("log-proof", "log prove 1"),
+        ("log-proof", "log prove 2 2"),
+    ] {
+        let run = bench.run(&line.split(' ').collect::<Vec<_>>());
+        Schema::new(schema).must_take(&serde_json::from_str(&run.stdout).unwrap());
+    }
+}
+
+#[test]
+fn bundle_headers() {
+    let sealing = Sealing::new();
+    let catalog = Catalog::load(&sealing.store).unwrap();
+    let mut bundle = Vec::new();
+    let made = bundle::write(&catalog, &BTreeSet::from([0]), &mut bundle, &Meter::default()).unwrap();
+    let good = document::encode(&made.header).unwrap();
+    let objects = &bundle[bundle::MAGIC.len() + 8 + good.len()..];
+    let file = sealing.store.root().join("bundle");
+    let takes = |header: &[u8]| {
+        let length = u64::try_from(header.len()).unwrap().to_le_bytes();
+        fs::write(&file, [bundle::MAGIC.as_slice(), &length, header, objects].concat()).unwrap();
+        Bundle::open(&file).unwrap().is_ok_and(|bundle| bundle.refusals.is_empty())
+    };
+    check_documents("bundle", &good, decodes!(BundleHeader), takes);
+}
+
+#[test]
+fn receipts() {
+    let sealing = Sealing::new();
+    let catalog = Catalog::load(&sealing.store).unwrap();
+    let resolved = catalog.resolve("made-up", false).unwrap();
+    let receipt = |depth| {
+        let options = Options { depth, model: None, spec: None };
+        let outcome = verify(&catalog, &resolved, options, &Meter::default()).unwrap();
+        Receipt::of(&outcome).encode().unwrap()
+    };
+    let takes = |bytes: &[u8]| {
+        Receipt::parse(bytes).is_some_and(|receipt| receipt.covers(resolved.capture, &resolved.manifests))
+    };
+    check_documents("receipt", &receipt(Depth::Full), decodes!(Receipt), takes);
+    let schema = Schema::new("receipt");
+    for depth in [Depth::Quick, Depth::Rows, Depth::Sample(Sample { ppm: 500_000, seed: 7 })] {
+        schema.must_take(&serde_json::from_slice(&receipt(depth)).unwrap());
+    }
+    fs::write(sealing.store.root().join(Store::object_path(&sealing.sealed.document.run_object)), "{}").unwrap();
+    schema.must_take(&serde_json::from_slice(&receipt(Depth::Full)).unwrap());
 }
 
 /// Lengths that a schema counts in characters and the format in bytes, and limits between fields.

@@ -9,7 +9,7 @@ use witnessmark::digest::Sha256;
 use witnessmark::drill::{Place, corrupt, known};
 use witnessmark::export::export;
 use witnessmark::facts::Facts;
-use witnessmark::ingest::open_capture;
+use witnessmark::ingest::{Torn, open_capture};
 use witnessmark::manifest::Codec;
 use witnessmark::meter::Meter;
 use witnessmark::refusal::{Findings, Rule};
@@ -22,7 +22,7 @@ use super::support::Bench;
 
 /// Asks `judge` about a capture directory, as `seal` does; none where the directory is refused before any rule about rows.
 fn judged_by(dir: &Path, judge: &dyn Fn(&Evidence<'_>) -> Findings) -> Option<Vec<Rule>> {
-    let (capture, _) = open_capture(dir).unwrap();
+    let (capture, _) = open_capture(dir, Torn::Refused).unwrap();
     let capture = capture?;
     let declared = capture.run.scores.as_ref().unwrap();
     let bytes = fs::read(dir.join(declared.dtype.file_name())).unwrap();

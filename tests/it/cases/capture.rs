@@ -300,7 +300,7 @@ fn highest(scores: &[f32], but: Option<usize>) -> usize {
     best.unwrap()
 }
 
-/// Sets or removes what stands at a dotted path; numbers are places in arrays.
+/// Sets or removes what stands at a dotted path; numbers are places in arrays, the number of its items is the place after the last.
 pub(super) fn set(json: &mut Value, path: &str, value: Option<Value>) {
     let (folders, name) = path.rsplit_once('.').map_or(("", path), |(folders, name)| (folders, name));
     let mut at = json;
@@ -312,7 +312,10 @@ pub(super) fn set(json: &mut Value, path: &str, value: Option<Value>) {
         };
     }
     match (at, value) {
-        (Value::Array(items), Some(value)) => items[name.parse::<usize>().unwrap()] = value,
+        (Value::Array(items), Some(value)) => match name.parse::<usize>().unwrap() {
+            end if end == items.len() => items.push(value),
+            place => items[place] = value,
+        },
         (Value::Array(items), None) => drop(items.remove(name.parse().unwrap())),
         (Value::Object(members), Some(value)) => drop(members.insert(name.to_owned(), value)),
         (Value::Object(members), None) => assert!(members.remove(name).is_some(), "{path}: nothing there"),

@@ -10,6 +10,7 @@ pub(super) enum Edit {
     Capture(CaptureEdit),
     File(FileEdit),
     Forger(ForgerEdit),
+    Handed(HandedEdit),
 }
 
 impl TryFrom<toml::Table> for Edit {
@@ -25,6 +26,7 @@ impl TryFrom<toml::Table> for Edit {
                 Edit::File(FileEdit { act: table.try_into()?, path, place })
             }
             "forge" | "manifest" | "rehang" | "log" | "store" => Edit::Forger(table.try_into()?),
+            "command" | "document" => Edit::Handed(table.try_into()?),
             _ => Edit::Capture(table.try_into()?),
         })
     }
@@ -121,8 +123,8 @@ pub(super) enum CaptureEdit {
     },
 }
 
-/// An edit of a file: of the capture directory, or of the store after sealing. `@manifest`, `@run`, `@rows`, `@scores` and `@attachment` are the
-/// objects of the capture that was sealed last.
+/// An edit of a file: of the capture directory, of the store after sealing, or of what was handed on from it. `@manifest`, `@run`, `@rows`,
+/// `@scores` and `@attachment` are the objects of the capture that was sealed last.
 #[derive(Debug)]
 pub(super) struct FileEdit {
     pub act: FileAct,
@@ -135,6 +137,8 @@ pub(super) struct FileEdit {
 pub(super) enum Place {
     Capture,
     Store,
+    /// Beside the store: proofs, bundles, checkpoints, keys
+    Beside,
 }
 
 #[derive(Debug, Deserialize)]
@@ -216,6 +220,17 @@ pub(super) enum ForgerEdit {
     },
     /// Makes a store with nothing in it
     StoreMake,
+}
+
+/// Makes, and edits, what is handed to somebody who has no store: a proof, a bundle, a checkpoint.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "op", rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) enum HandedEdit {
+    /// Runs `witnessmark` on the store that the capture was sealed into; it must succeed
+    Command { line: String },
+    /// A value of a proof, or of the header of a bundle, by dotted path; written back in canonical form
+    DocumentSet { file: String, path: String, value: toml::Value },
+    DocumentRemove { file: String, path: String },
 }
 
 /// A TOML value as JSON.
