@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+use crate::canon::json::JsonError;
 use crate::id::{ObjectId, RequestKey, RowKey};
 
 macro_rules! rules {
@@ -88,6 +89,12 @@ rules! {
     ConcurrencyNotReached = "concurrency-not-reached",
     RowRecomputed = "row-recomputed",
     RecordOverWindow = "record-over-window",
+}
+
+impl From<&JsonError> for Rule {
+    fn from(error: &JsonError) -> Self {
+        if error.over_limit { Rule::LimitExceeded } else { Rule::JsonNotCanonical }
+    }
 }
 
 impl fmt::Display for Rule {
