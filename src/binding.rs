@@ -227,7 +227,7 @@ impl Run {
     pub fn parse(bytes: &[u8]) -> Result<Run, Vec<Refusal>> {
         let json = Json::parse(bytes).map_err(|error| {
             let subject = Subject::File("run.json".to_owned());
-            vec![Refusal::new(Rule::JsonNotCanonical, subject, "strict JSON", error.to_string())]
+            vec![Refusal::new(Rule::from(&error), subject, "strict JSON", error.to_string())]
         })?;
         let mut reader = Reader { faults: Vec::new() };
         let run = reader.run(json);

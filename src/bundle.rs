@@ -206,7 +206,7 @@ fn read_start(input: &mut impl Read) -> io::Result<Result<(BundleHeader, Vec<u8>
     let header = document::decode(&bytes);
     Ok(match header {
         Ok(header) => Ok((header, bytes)),
-        Err(error) => Err(refuse(Rule::JsonNotCanonical, "a canonical header", error.to_string())),
+        Err(error) => Err(refuse(Rule::from(&error), "a canonical header", error.to_string())),
     })
 }
 

@@ -336,7 +336,7 @@ pub fn parse_manifest(bytes: &[u8], id: &ObjectId, capture: CaptureId) -> Result
         Refusal::new(rule, Subject::Object(*id, "manifest".to_owned()), expected, found)
     };
     let canonical = |error: crate::canon::json::JsonError| {
-        refuse(Rule::JsonNotCanonical, "a canonical manifest".to_owned(), error.to_string())
+        refuse(Rule::from(&error), "a canonical manifest".to_owned(), error.to_string())
     };
     let manifest: Manifest = document::decode(bytes).map_err(canonical)?;
     let found = manifest.capture.id().map_err(canonical)?;

@@ -205,7 +205,7 @@ impl Proof {
     /// json-not-canonical, schema-invalid.
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
         let canonical = |error: crate::canon::json::JsonError| {
-            refuse(Rule::JsonNotCanonical, "the proof", "a canonical proof document", error.to_string())
+            refuse(Rule::from(&error), "the proof", "a canonical proof document", error.to_string())
         };
         let json = Json::parse(bytes).map_err(canonical)?;
         match json.get("schema") {

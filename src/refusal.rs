@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+use crate::canon::json::JsonError;
 use crate::id::{ObjectId, RequestKey, RowKey};
 
 macro_rules! rules {
@@ -97,6 +98,12 @@ rules! {
     ScoreReused = "score-reused",
     InstrumentationNotInert = "instrumentation-not-inert",
     ResultMismatch = "result-mismatch",
+}
+
+impl From<&JsonError> for Rule {
+    fn from(error: &JsonError) -> Self {
+        if error.over_limit { Rule::LimitExceeded } else { Rule::JsonNotCanonical }
+    }
 }
 
 impl fmt::Display for Rule {

@@ -141,8 +141,7 @@ impl Store {
         let document: StoreDocument = document::decode(&bytes).map_err(damaged)?;
         let digit = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
         if document.origin.len() != 32 || !document.origin.bytes().all(digit) {
-            let what = "the origin is not 32 lower-case hexadecimal digits".to_owned();
-            return Err(damaged(JsonError { what, at: 0 }));
+            return Err(damaged(JsonError::new("the origin is not 32 lower-case hexadecimal digits", 0)));
         }
         Ok(Self { origin: document.origin, ..store })
     }

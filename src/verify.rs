@@ -263,7 +263,7 @@ impl Pass<'_, '_> {
         let manifest: Manifest = match document::decode(&bytes) {
             Ok(manifest) => manifest,
             Err(error) => {
-                self.refuse(Rule::JsonNotCanonical, subject(), "a canonical manifest", error.to_string());
+                self.refuse(Rule::from(&error), subject(), "a canonical manifest", error.to_string());
                 return Ok(None);
             }
         };
@@ -275,9 +275,7 @@ impl Pass<'_, '_> {
                 format!("the document of capture {capture}"),
                 found.to_string(),
             ),
-            Err(error) => {
-                self.refuse(Rule::JsonNotCanonical, subject(), "a canonical capture document", error.to_string())
-            }
+            Err(error) => self.refuse(Rule::from(&error), subject(), "a canonical capture document", error.to_string()),
         }
         if !self.check_document(&manifest, &subject()) {
             return Ok(None);

@@ -48,6 +48,12 @@ def depth(v):
     nested = v.values() if isinstance(v, dict) else v if isinstance(v, list) else None
     return 0 if nested is None else 1 + max(map(depth, nested), default=0)
 
+def count(v):
+    """Values and keys."""
+    if isinstance(v, dict):
+        return 1 + len(v) + sum(map(count, v.values()))
+    return 1 + sum(map(count, v)) if isinstance(v, list) else 1
+
 def parse(data):
     """Strict JSON, as section 2.1 has it."""
     lower = {ord(c): c.lower() for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
@@ -60,6 +66,7 @@ def parse(data):
         v = json.loads(data.decode("utf-8"), object_pairs_hook=unique, parse_int=integer, parse_float=Number,
                        parse_constant=constant)
         require(depth(v) <= 64, "limit-exceeded", "nesting of JSON")
+        require(count(v) <= 2**23, "limit-exceeded", "values of JSON")
         json.dumps(v, ensure_ascii=False).encode("utf-8")  # fails for a lone surrogate
         return v
     except RecursionError:

@@ -14,7 +14,7 @@ use super::json::{Json, JsonError};
 /// # Errors
 /// When the value cannot be a document: a real, an integer beyond ±(2^53 − 1), a key that is not a string.
 pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, JsonError> {
-    let loose = serde_json::to_vec(value).map_err(|error| JsonError { what: error.to_string(), at: 0 })?;
+    let loose = serde_json::to_vec(value).map_err(|error| JsonError::new(error.to_string(), 0))?;
     Ok(Json::parse(&loose)?.to_canonical()?.into_bytes())
 }
 
@@ -25,11 +25,11 @@ pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, JsonError> {
 pub fn decode<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Result<T, JsonError> {
     Json::parse(bytes)?;
     let value: T = serde_json::from_slice(bytes)
-        .map_err(|error| JsonError { what: error.to_string(), at: error.column().saturating_sub(1) })?;
+        .map_err(|error| JsonError::new(error.to_string(), error.column().saturating_sub(1)))?;
     let expected = encode(&value)?;
     if expected == bytes {
         return Ok(value);
     }
     let at = expected.iter().zip(bytes).take_while(|(a, b)| a == b).count();
-    Err(JsonError { what: "differs from its own canonical form".to_owned(), at })
+    Err(JsonError::new("differs from its own canonical form", at))
 }

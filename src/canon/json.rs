@@ -13,6 +13,10 @@ use std::fmt::Write as _;
 /// The deepest nesting that is read.
 pub const MAX_DEPTH: usize = 64;
 
+/// The most values of one text, where each key of an object counts as one. A value of two bytes takes some fifty in memory, so the
+/// length of a text alone does not bound what it costs to read.
+pub const MAX_VALUES: usize = 8 << 20;
+
 /// The largest magnitude of an integer in a canonical document: 2^53 − 1.
 pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
@@ -41,6 +45,15 @@ pub struct JsonError {
     pub what: String,
     /// Where, in bytes from the start
     pub at: usize,
+    /// Whether it is only too much: more than [`MAX_VALUES`]
+    pub over_limit: bool,
+}
+
+impl JsonError {
+    /// A text that is wrong.
+    pub fn new(what: impl Into<String>, at: usize) -> Self {
+        Self { what: what.into(), at, over_limit: false }
+    }
 }
 
 impl Json {
@@ -49,9 +62,8 @@ impl Json {
     /// # Errors
     /// What is wrong and where. Nothing is accepted in part.
     pub fn parse(bytes: &[u8]) -> Result<Self, JsonError> {
-        let text = std::str::from_utf8(bytes)
-            .map_err(|error| JsonError { what: "not UTF-8".to_owned(), at: error.valid_up_to() })?;
-        let mut parser = Parser { text, at: 0 };
+        let text = std::str::from_utf8(bytes).map_err(|error| JsonError::new("not UTF-8", error.valid_up_to()))?;
+        let mut parser = Parser { text, at: 0, values: 0 };
         let value = parser.value(0)?;
         parser.space();
         if parser.at == text.len() { Ok(value) } else { Err(parser.error("something after the value")) }
@@ -99,7 +111,7 @@ impl Json {
     fn check_subset(&self) -> Result<(), JsonError> {
         match self {
             Json::Number(text) if !is_canonical_integer(text) => {
-                Err(JsonError { what: format!("{text} is not an integer within ±(2^53 − 1)"), at: 0 })
+                Err(JsonError::new(format!("{text} is not an integer within ±(2^53 − 1)"), 0))
             }
             Json::Array(items) => items.iter().try_for_each(Json::check_subset),
             Json::Object(members) => members.iter().try_for_each(|(_, value)| value.check_subset()),
@@ -183,11 +195,22 @@ fn is_canonical_integer(text: &str) -> bool {
 struct Parser<'a> {
     text: &'a str,
     at: usize,
+    values: usize,
 }
 
 impl Parser<'_> {
     fn error(&self, what: impl Into<String>) -> JsonError {
-        JsonError { what: what.into(), at: self.at }
+        JsonError::new(what, self.at)
+    }
+
+    /// Counts a value, or a key, that is about to be read.
+    fn count(&mut self) -> Result<(), JsonError> {
+        self.values = self.values.saturating_add(1);
+        if self.values <= MAX_VALUES {
+            return Ok(());
+        }
+        let over_limit = true;
+        Err(JsonError { over_limit, ..self.error(format!("more than {MAX_VALUES} values and keys")) })
     }
 
     fn peek(&self) -> Option<u8> {
@@ -221,6 +244,7 @@ impl Parser<'_> {
     fn value(&mut self, depth: usize) -> Result<Json, JsonError> {
         let below = depth.saturating_add(1);
         self.space();
+        self.count()?;
         match self.peek() {
             None => Err(self.error("the text ends where a value should stand")),
             Some(b'{' | b'[') if below > MAX_DEPTH => Err(self.error(format!("nested deeper than {MAX_DEPTH}"))),
@@ -251,6 +275,8 @@ impl Parser<'_> {
             items.push(self.value(depth)?);
             self.space();
             if self.eat(b']') {
+                // Room for more, in millions of small arrays, would be most of what they take.
+                items.shrink_to_fit();
                 return Ok(Json::Array(items));
             }
             self.expect(b',')?;
@@ -267,17 +293,19 @@ impl Parser<'_> {
         }
         loop {
             self.space();
+            self.count()?;
             let start = self.at;
             let key = self.string()?;
             if !folded.insert(key.to_ascii_lowercase()) {
                 let what = format!("the key {key:?} stands twice (letter case aside) in one object");
-                return Err(JsonError { what, at: start });
+                return Err(JsonError::new(what, start));
             }
             self.space();
             self.expect(b':')?;
             members.push((key, self.value(depth)?));
             self.space();
             if self.eat(b'}') {
+                members.shrink_to_fit();
                 return Ok(Json::Object(members));
             }
             self.expect(b',')?;
@@ -393,6 +421,18 @@ mod tests {
         assert!(Json::parse(deep(MAX_DEPTH).as_bytes()).is_ok());
         assert!(Json::parse(deep(MAX_DEPTH + 1).as_bytes()).is_err());
         assert!(Json::parse(deep(100_000).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn values_and_keys_are_counted() {
+        // The array itself is one.
+        let empty = |n: usize| format!("[[]{}]", ",[]".repeat(n - 2));
+        assert!(Json::parse(empty(MAX_VALUES).as_bytes()).is_ok());
+        assert!(Json::parse(empty(MAX_VALUES + 1).as_bytes()).is_err_and(|error| error.over_limit));
+        // Each of these is an object, a key and a value.
+        let objects = |n: usize| format!("[{{\"a\":[]}}{}]", ",{\"a\":[]}".repeat(n - 1));
+        assert!(Json::parse(objects(MAX_VALUES / 3 + 1).as_bytes()).is_err_and(|error| error.over_limit));
+        assert!(Json::parse(b"[1,").is_err_and(|error| !error.over_limit));
     }
 
     #[test]

@@ -284,6 +284,11 @@ fn json_that_is_not() {
     let dir = judge.embedded();
     fs::write(run(&dir), "").unwrap();
     judge.refused("run.json empty", &dir, &["json-not-canonical"]);
+    // Small in bytes and large in memory.
+    let dir = judge.embedded();
+    let many = format!("{role} \"many\": [0{}],", ",0".repeat(8 << 20));
+    replace(&run(&dir), role, many.as_bytes());
+    judge.refused("run.json of many values", &dir, &["limit-exceeded"]);
     // A line of 2 MiB, and the longest that may stand.
     let pad = |dir: &Path, len: usize| {
         let line = fs::read_to_string(rows(dir)).unwrap().lines().next().unwrap().len();

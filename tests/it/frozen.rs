@@ -114,7 +114,7 @@ fn limits() {
     assert_eq!((binding::MAX_RUN_JSON, manifest::MAX_DOCUMENT), (67_108_864, 67_108_864));
     assert_eq!(row::MAX_X, 65_536);
     assert_eq!(row::MAX_NAME, 1024);
-    assert_eq!(json::MAX_DEPTH, 64);
+    assert_eq!((json::MAX_DEPTH, json::MAX_VALUES), (64, 8_388_608));
     assert_eq!(json::MAX_SAFE_INTEGER, 9_007_199_254_740_991);
     assert_eq!(manifest::MAX_ATTACHMENTS, 65_536);
     assert_eq!((row::MAX_INT32, row::MAX_INT64), (2_147_483_647, 9_223_372_036_854_775_807));
