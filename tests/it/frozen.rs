@@ -154,10 +154,8 @@ fn the_largest_head_entry_ref_and_store_json() {
         fs::remove_file(store.root().join("refs/runs/r")).unwrap();
 
         let entry = |tool: usize| Entry {
-            act: Act::Seal,
+            act: Act::Seal(CaptureId(Sha256([0; 32])), ObjectId(Blake3([0; 32]))),
             at: "0".to_owned(),
-            capture: CaptureId(Sha256([0; 32])),
-            manifest: ObjectId(Blake3([0; 32])),
             schema: "witnessmark.entry/v1".to_owned(),
             tool: "x".repeat(tool),
         };
@@ -258,10 +256,8 @@ fn documents() {
     let (capture, manifest) = (CaptureId(Sha256([0; 32])), ObjectId(Blake3([0; 32])));
     let schema = |kind: &str| format!("witnessmark.{kind}/v1");
     let entry = Entry {
-        act: Act::Seal,
+        act: Act::Seal(capture, manifest),
         at: "1796035146852887425".to_owned(),
-        capture,
-        manifest,
         schema: schema("entry"),
         tool: "t".to_owned(),
     };

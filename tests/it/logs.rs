@@ -15,7 +15,7 @@ fn grow(store: &Store, count: u16) {
     let act = |n: u16| {
         let mut bytes = [0; 32];
         bytes[..2].copy_from_slice(&n.to_le_bytes());
-        (Act::Seal, CaptureId(witnessmark::digest::Sha256(bytes)), ObjectId(witnessmark::digest::Blake3(bytes)))
+        Act::Seal(CaptureId(witnessmark::digest::Sha256(bytes)), ObjectId(witnessmark::digest::Blake3(bytes)))
     };
     let acts: Vec<_> = (size..size + count).map(act).collect();
     Log::append(store, &acts, Nanos(1), "test 1").unwrap();

@@ -34,8 +34,22 @@ use super::made_up::{MadeUp, folder, object, refused_as_manifest, sealed};
 use super::support::{self, embedded};
 
 const BASE: &str = "https://example.org/";
-const NAMES: [&str; 12] = [
-    "bundle", "capture", "entry", "head", "log-proof", "manifest", "proof", "receipt", "ref", "row", "run", "store",
+const NAMES: [&str; 15] = [
+    "act",
+    "bundle",
+    "capture",
+    "corpus",
+    "entry",
+    "head",
+    "log-proof",
+    "manifest",
+    "proof",
+    "receipt",
+    "ref",
+    "result",
+    "row",
+    "run",
+    "store",
 ];
 
 fn schema_json(name: &str) -> Value {
@@ -814,7 +828,8 @@ fn specs() {
     let shipped = std::fs::read_to_string(super::support::root().join("specs/smollm2-h200.toml")).unwrap();
     let head = "schema = \"witnessmark.spec/v1\"\nworkload = \"w\"\n";
     let with = |text: &str| format!("{head}{text}\n");
-    let good = [shipped, with(""), with("[require]\nwindow = 8\n[pins.all]\n\"a.b\" = [1, 2.5, \"x\", true]")];
+    let other = std::fs::read_to_string(super::support::root().join("specs/strix-qwen3-4b.toml")).unwrap();
+    let good = [shipped, other, with(""), with("[require]\nwindow = 8\n[pins.all]\n\"a.b\" = [1, 2.5, \"x\", true]")];
     let bad = [
         String::new(),
         "schema = \"witnessmark.spec/v2\"\nworkload = \"w\"".to_owned(),
@@ -828,6 +843,20 @@ fn specs() {
         with("[require]\nno_speculation = 1"),
         with("[pins]\nboth = {}"),
         with("[pins.model_files]\nm = \"abc\""),
+        with("claim = \"maybe\""),
+        with("rules = \"witnessmark.rules/v2\""),
+        with("[corpus]\nrequests = 1"),
+        with("[corpus]\nrequests = 0\nnew_tokens = 1"),
+        with("[corpus]\nrequests = 1\nnew_tokens = 1\nsha256 = \"abc\""),
+        with("[strata]\nconcurrency = []\nphases = [\"decode\"]"),
+        with("[strata]\nconcurrency = [1]\nphases = [\"warmup\"]"),
+        with("[strata]\nconcurrency = [1]\nphases = [\"decode\", \"decode\"]"),
+        with("[[runs]]\nrole = \"oracle\"\nmode = \"tap\"\nconcurrency = [1]\nrepetitions = 1"),
+        with("[[runs]]\nrole = \"judge\"\nmode = \"baseline\"\nconcurrency = [1]\nrepetitions = 1"),
+        with("[[runs]]\nrole = \"oracle\"\nmode = \"baseline\"\nconcurrency = [1]\nrepetitions = 0"),
+        with("[[runs]]\nrole = \"oracle\"\nmode = \"baseline\"\nconcurrency = [1]\nrepetitions = 1\npartition = \"test\""),
+        with("[comparison]\nobserved_shape = \"similar\""),
+        with("[comparison]\ninertness_margin = 1.5"),
     ];
     for (texts, taken) in [(good.as_slice(), true), (bad.as_slice(), false)] {
         for text in texts {

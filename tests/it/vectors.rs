@@ -13,7 +13,7 @@ use witnessmark::digest::{Blake3, Sha256, hex};
 use witnessmark::facts::Facts;
 use witnessmark::id::{ObjectId, RequestKey, RowKey, TokenId};
 use witnessmark::log::Log;
-use witnessmark::manifest::{Act, CaptureDocument, Codec, Entry, Head, ScoreShard};
+use witnessmark::manifest::{CaptureDocument, Codec, Entry, Head, ScoreShard};
 use witnessmark::merkle::{Tree, leaf_hash};
 use witnessmark::refusal::Rule;
 use witnessmark::row::{self, Interner, Row};

@@ -123,7 +123,7 @@ impl Forger<'_> {
         };
         let object = self.add_object(&document::encode(&manifest).unwrap());
         let capture_id = manifest.capture.id().unwrap();
-        let acts = [(Act::Seal, capture_id, object)];
+        let acts = [Act::Seal(capture_id, object)];
         Log::append(&store, &acts, Nanos(1_796_100_000_000_000_000), "witnessmark 0.1.0").unwrap();
         write_ref(&store, capture.run["run_id"].as_str().unwrap_or("forged"), capture_id).unwrap();
         true
