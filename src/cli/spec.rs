@@ -1,10 +1,8 @@
 //! Specs on the command line.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
-use super::{CliError, Context};
+use super::{CliError, Context, input};
 use crate::refusal::{Refusal, Rule, Subject};
 use crate::report::text;
 use crate::spec::{MAX_SPEC, Spec};
@@ -13,16 +11,19 @@ use crate::spec::{MAX_SPEC, Spec};
 #[expect(clippy::option_option, reason = "no spec asked for is not the same as a spec refused")]
 pub(super) fn load(context: &mut Context<'_>, path: Option<&Path>) -> Result<Option<Option<Spec>>, CliError> {
     let Some(path) = path else { return Ok(Some(None)) };
-    let shown = path.display().to_string();
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_SPEC).read_to_string(&mut text));
-    read.map_err(|error| CliError::Failed(format!("cannot read {shown}: {error}")))?;
-    match Spec::parse(&text) {
+    let read = input::read(path, MAX_SPEC)?;
+    let parsed = read.and_then(|bytes| {
+        let refuse = |found: String| {
+            Refusal::new(Rule::SchemaInvalid, Subject::File(path.display().to_string()), "a spec", found)
+        };
+        let text = String::from_utf8(bytes).map_err(|error| refuse(error.to_string()))?;
+        Spec::parse(&text).map_err(|error| refuse(error.to_string()))
+    });
+    match parsed {
         Ok(spec) => Ok(Some(Some(spec))),
-        Err(error) => {
-            let refusal = Refusal::new(Rule::SchemaInvalid, Subject::File(shown), "a spec", error.to_string());
+        Err(refusal) => {
             if context.json {
-                context.out.json(&serde_json::json!({ "refusals": [refusal] }))?;
+                context.out.json(&serde_json::json!({ "of": path.display().to_string(), "refusals": [refusal] }))?;
             } else {
                 context.out.say(&text::refusals(&[refusal], ""))?;
             }
