@@ -258,8 +258,7 @@ pub fn check_header(header: &BundleHeader) -> Vec<Refusal> {
     let lines: Vec<Vec<u8>> =
         header.entries.iter().map(|proved| document::encode(&proved.entry).unwrap_or_default()).collect();
     for (proved, line) in header.entries.iter().zip(&lines) {
-        let root = Some(leaf_hash(line))
-            .and_then(|leaf| root_from_inclusion(leaf, proved.index, header.head.size, &proved.path));
+        let root = root_from_inclusion(leaf_hash(line), proved.index, header.head.size, &proved.path);
         if root != Some(header.head.root) {
             let found = root.map_or("a path that does not fit".to_owned(), |root| root.to_string());
             let expected = format!("a path from entry {} to the root {} of the head", proved.index, header.head.root);
