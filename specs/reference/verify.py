@@ -223,6 +223,8 @@ def check_capture(c):
     for path in paths:
         plain = not re.search(rb"[\0-\x1f\\:]", path) and not {b"", b".", b".."} & set(path.split(b"/"))
         require(plain and len(path) <= 1024, "path-escape", repr(path))
+        folders = (path[:n] for n, byte in enumerate(path) if byte == 0x2F)
+        require(not any(folder in paths for folder in folders), "path-escape", "a file that is also a folder")
     rows, vocab = c["rows"], c["vocab_size"]
     require(rows > 0, "nothing-to-verify", "a capture without rows")
     require(rows < 2**31 and (vocab is None or 1 <= vocab <= 2**24), "limit-exceeded", "rows or vocabulary")

@@ -106,7 +106,11 @@ impl TryFrom<toml::Table> for EditOf {
             list => list.try_into()?,
         };
         let number = |table: &toml::Table| {
-            table.get("token").or(table.get("by")).and_then(toml::Value::as_integer).and_then(|n| usize::try_from(n).ok())
+            table
+                .get("token")
+                .or(table.get("by"))
+                .and_then(toml::Value::as_integer)
+                .and_then(|n| usize::try_from(n).ok())
         };
         let edit = match table.get("op").and_then(toml::Value::as_str) {
             Some("choose") => ClaimEdit::Choose(number(&table).expect("a token")),
@@ -173,7 +177,8 @@ fn edit(capture: &mut Capture, edit: &ClaimEdit) {
             if !replay {
                 row["token_id"] = json!(token);
                 let requests = capture.run["requests"].as_array_mut().unwrap();
-                let output = requests.iter_mut().find(|request| request["prompt_index"] == row["prompt_index"]).unwrap();
+                let output =
+                    requests.iter_mut().find(|request| request["prompt_index"] == row["prompt_index"]).unwrap();
                 *output["output_token_ids"].as_array_mut().unwrap().last_mut().unwrap() = json!(token);
             }
             if !capture.scores.is_empty() {
@@ -265,7 +270,8 @@ fn play(claim: &Claim) -> Vec<String> {
         .into_iter()
         .flatten()
         .map(|stratum| {
-            let reasons = stratum["reasons"].as_array().unwrap().iter().map(|reason| reason.as_str().unwrap().to_owned());
+            let reasons =
+                stratum["reasons"].as_array().unwrap().iter().map(|reason| reason.as_str().unwrap().to_owned());
             (format!("c{} {}", stratum["concurrency"], stratum["phase"].as_str().unwrap()), reasons.collect())
         })
         .collect();
