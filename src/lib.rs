@@ -23,6 +23,7 @@ pub mod manifest;
 pub mod merkle;
 pub mod meter;
 pub mod note;
+pub mod numerics;
 pub mod pipeline;
 pub mod proof;
 pub mod prove;
