@@ -54,14 +54,14 @@ impl Top {
         &self.tokens[..self.len]
     }
 
-    /// The highest score; none where all are masked.
+    /// The highest score, +0 for −0; none where all are masked.
     pub(super) fn max(&self) -> Option<f64> {
         self.scores[..self.len].first().map(|&score| f64::from(score) + 0.0)
     }
 
     /// The highest score less the second: 0 at a tie, +Inf where only one token is unmasked.
     pub(super) fn margin(&self) -> f64 {
-        f64::from(self.scores[0]) - f64::from(self.scores[1])
+        (f64::from(self.scores[0]) + 0.0) - f64::from(self.scores[1])
     }
 
     /// How many tokens the first `k` of both have in common.
