@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::result::{
     Comparison, CrossStrata, Differing, Flip, Noise, Place, Repeatability, RequestLine, Statistics, Stratum, Verdict,
+    real,
 };
 use crate::binding::{Mode, Role};
-use crate::canon::real;
 use crate::compare::{Compared, Pair, compare};
 use crate::digest::Sha256;
 use crate::id::{CaptureId, RequestKey, RowKey, TokenId};
@@ -246,7 +246,7 @@ impl Level<'_> {
                 let least = rows.iter().map(|(oracle, at)| margin(oracle, *at)).fold(f64::INFINITY, f64::min);
                 let Place { position, prompt_index, sample_index } = key.into();
                 let choices = choices.into_iter().collect();
-                let margin = real::text(least);
+                let margin = real(least);
                 found.differing.push(Differing { choices, margin, position, prompt_index, sample_index });
             }
         }
@@ -370,7 +370,7 @@ fn comparison(beside: &Beside<'_>, phase: Phase) -> Option<Comparison> {
             Outcome::Undecided => found.tie_undecided.push(place),
             Outcome::Flip(oracle, candidate) => {
                 let Place { position, prompt_index, sample_index } = place;
-                let margin = real::text(compared.stats.margin);
+                let margin = real(compared.stats.margin);
                 found.flips.push(Flip { candidate, margin, oracle, position, prompt_index, sample_index });
             }
         }

@@ -25,6 +25,7 @@ mod interop;
 mod layers;
 mod logs;
 mod made_up;
+mod numerics;
 mod proofs;
 mod properties;
 mod receipts;
