@@ -34,9 +34,8 @@ use super::made_up::{MadeUp, folder, object, refused_as_manifest, sealed};
 use super::support::{self, embedded};
 
 const BASE: &str = "https://example.org/";
-const NAMES: [&str; 12] = [
-    "bundle", "capture", "entry", "head", "log-proof", "manifest", "proof", "receipt", "ref", "row", "run", "store",
-];
+const NAMES: [&str; 12] =
+    ["bundle", "capture", "entry", "head", "log-proof", "manifest", "proof", "receipt", "ref", "row", "run", "store"];
 
 fn schema_json(name: &str) -> Value {
     let path = support::root().join(format!("schemas/{name}.schema.json"));
