@@ -165,8 +165,9 @@ pub(super) fn derive(
         }
         let inertness: Vec<&str> =
             inertness.iter().filter(|found| found.concurrency == concurrency).map(|found| found.verdict).collect();
-        let level = Level { concurrency, oracles, candidates, comparisons, noise, inertness };
-        derived.strata.extend(strata.phases.iter().map(|&phase| level.stratum(phase)));
+        let phases = &strata.phases;
+        let level = Level { concurrency, phases, oracles, candidates, comparisons, noise, inertness };
+        derived.strata.extend(phases.iter().map(|&phase| level.stratum(phase)));
         derived.rows.extend(level.comparisons.iter().map(|beside| level.lines(beside)));
     }
     if let Some((&first, others)) = strata.concurrency.split_first() {
@@ -182,6 +183,7 @@ pub(super) fn derive(
 /// All there is at one concurrency.
 struct Level<'a> {
     concurrency: u32,
+    phases: &'a [Phase],
     oracles: Vec<&'a Verified>,
     candidates: Vec<&'a Verified>,
     comparisons: Vec<Beside<'a>>,
@@ -259,7 +261,7 @@ impl Level<'_> {
         found
     }
 
-    /// Rows of candidates in the phase that no oracle can be compared with, but for those after a flip of their own.
+    /// Rows of candidates in the phase that no oracle can be compared with, but for those after a flip of their own that some stratum reports.
     fn uncompared(&self, phase: Phase) -> u64 {
         let mut count = 0;
         for candidate in &self.candidates {
@@ -268,7 +270,8 @@ impl Level<'_> {
             for beside in self.comparisons.iter().filter(|beside| beside.b.capture() == candidate.capture()) {
                 for (_, row, pair, compared) in beside.rows() {
                     common.insert(row.key);
-                    if matches!(beside.outcome(pair, compared), Outcome::Flip(..)) {
+                    let reported = self.phases.contains(&row.phase);
+                    if reported && matches!(beside.outcome(pair, compared), Outcome::Flip(..)) {
                         let first = flipped.entry(row.key.request).or_insert(row.key.position);
                         *first = row.key.position.min(*first);
                     }

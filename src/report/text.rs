@@ -285,7 +285,7 @@ pub fn explain(rule: Rule) -> String {
     page.0
 }
 
-/// All rules, a line each.
+/// All rules with what they protect, in short.
 #[must_use]
 pub fn rules() -> String {
     let mut page = Page(String::new());
@@ -293,7 +293,16 @@ pub fn rules() -> String {
         let protects = about(*rule).protects;
         let end = [": ", "; ", ". "].iter().filter_map(|mark| protects.find(mark)).min().unwrap_or(protects.len());
         let first = protects.get(..end).unwrap_or(protects).trim_end_matches('.');
-        page.line(format_args!("{rule:<24} {first}"));
+        let mut line = format!("{rule:<24}");
+        for word in first.split_whitespace() {
+            if line.chars().count() + word.chars().count() >= 100 {
+                page.line(&line);
+                line = " ".repeat(24);
+            }
+            line.push(' ');
+            line.push_str(word);
+        }
+        page.line(line);
     }
     page.0
 }

@@ -223,6 +223,9 @@ fn every_growth_up_to_64_is_proved_and_no_spoiled_proof_holds() {
         }
     }
     assert_eq!(consistency_path(&leaves[..3], 4), None);
+    // A log of nothing has one root, also as the later of two.
+    let nothing = size(&leaves, 0);
+    assert!(!is_consistent(nothing, Size { size: 0, root: leaves[0] }, &[]));
 }
 
 /// A bench with the c1 capture sealed, and the proof of its row `0:22` with scores.
