@@ -218,7 +218,7 @@ def check_file(path):
     if data.startswith(MAGIC):
         bundle = Bundle(data)
         for capture, manifests in bundle.captures().items():
-            print(capture, *{v.verify_capture(bundle.read, m, capture) for m in manifests})
+            print(capture, *{v.verify_capture(bundle.read, m, capture)[-1] for m in manifests})
         return
     print(check_text(data))
 

@@ -121,6 +121,8 @@ STORE = {"origin": ORIGIN, "schema": {"witnessmark.store/v1"}}
 HEAD = {"bytes": DECIMAL, "origin": ORIGIN, "root": DIGEST, "schema": {"witnessmark.head/v1"}, "size": COUNT}
 ENTRY = {"act": {"seal"}, "at": DECIMAL, "capture": DIGEST, "manifest": DIGEST, "schema": {"witnessmark.entry/v1"},
          "tool": str}
+ACT = {"act": {"spec", "qualify"}, "at": DECIMAL, "object": DIGEST, "schema": {"witnessmark.act/v1"}, "subject": DIGEST,
+       "tool": str}
 REF = {"capture": DIGEST, "name": NAME, "schema": {"witnessmark.ref/v1"}}
 REQUEST = {"request_id": NAME, "prompt_index": INT32, "sample_index": maybe(INT32), "prompt_token_ids": [INT32],
            "output_token_ids": [INT32]}
@@ -197,7 +199,7 @@ def check_log(data, head, origin):
     agree = len(data) >= size and lines.pop() == b"" and len(lines) == head["size"]
     require(agree, "log-inconsistent", "the entries have another size than the head says")
     require(mth(lines).hex() == head["root"], "log-inconsistent", "the root of the entries is not the head's")
-    return [document(line, ENTRY) for line in lines]
+    return [document(line, lambda v: fits(v, ENTRY) or fits(v, ACT)) for line in lines]
 
 def read_log(root):
     store = read_file(root, "store.json")
@@ -309,8 +311,15 @@ def check_scores(row, f, spec):
     require(a is None or f[a] == f.max(), "argmax-witness", name)
     require(None in (a, b) or a != b and f[b] == np.delete(f, a).max(), "argmax-witness", name)
 
-def verify_capture(read, manifest_id, capture_id):
-    """`read` gives an object's bytes, by its id and length."""
+def read_document(root, act):
+    """The bytes of a spec or a result that the log has."""
+    data = read_object(root, act["object"])
+    require(len(data) <= 2**26, "limit-exceeded", "a document of the log")
+    require(sha256(data).hex() == act["subject"], "root-mismatch", f"the {act['act']} in the log")
+    return data
+
+def verify_capture(read, manifest_id, capture_id, keep=lambda row, scores: None):
+    """run.json, the rows, and a line of what was found. `read` gives an object's bytes, by its id and length; `keep` gets each row and its scores."""
     m = document(read(manifest_id), MANIFEST, limit=2**26)
     c = m["capture"]
     require(sha256(encode(c)).hex() == capture_id, "root-mismatch", "the manifest carries another capture")
@@ -341,13 +350,18 @@ def verify_capture(read, manifest_id, capture_id):
     for shard in m["score_shards"]:
         data = read(shard["object"], shard["bytes"])
         for f in read_shard(shards.read_scores, data, shard["rows"], c["vocab_size"], shard["codec"]):
-            check_scores(next(left), f, spec)
-    return f"ok rows={c['rows']} row_root={c['row_root']} score_root={score_root or 'null'}"
+            row = next(left)
+            check_scores(row, f, spec)
+            keep(row, f)
+    return run, rows, f"ok rows={c['rows']} row_root={c['row_root']} score_root={score_root or 'null'}"
 
 def verify(root, names):
     status, captures = 0, {}
     try:
         for entry in read_log(root):
+            if entry["act"] != "seal":
+                read_document(root, entry)
+                continue
             captures.setdefault(entry["capture"], {})[entry["manifest"]] = None
         refs = read_refs(root)
         require(names or captures, "nothing-to-verify", "the log is empty")
@@ -363,7 +377,7 @@ def verify(root, names):
         try:
             require(capture in captures, "nothing-to-verify", "not in the log")
             def read(name, size=None): return read_object(root, name, size)
-            lines = {verify_capture(read, manifest, capture) for manifest in captures[capture]}
+            lines = {verify_capture(read, manifest, capture)[-1] for manifest in captures[capture]}
             print(capture, *lines)
         except Refused as e:
             print(f"{capture} REFUSED {e}")

@@ -1,0 +1,469 @@
+#!/usr/bin/env python3
+"""A second derivation of results, written from specs/qualification-v1.md and numerics-v1.md alone.
+
+    qualify.py STORE SPEC-FILE [NAME ...] [-o FILE]    derive the result of a spec; FILE gets its document
+    qualify.py STORE RESULT-SHA | QUALIFICATION        derive a result of the log again: it is the same, to the byte
+
+A NAME is a capture id or a run id. One line: `<verdict> result=… qualification=… spec=…`, or `REFUSED <rule>: <why>` for
+each rule of section 4 that is broken. The captures that are taken are verified as verify.py does; what a spec demands of
+one capture alone (spec-v1.md) is not asked. All scores are held in memory.
+Exit status: 0 derived, whatever the verdict; 2 refused; 3 could not be read.
+"""
+import itertools, os, sys, tomllib
+import numpy as np
+sys.dont_write_bytecode = True
+import numerics, verify
+from verify import Refused, document, encode, require, sha256
+
+RULES, NUMERICS = "witnessmark.rules/v1", "witnessmark.numerics/v1"
+PHASES = ["prefill", "decode", "recomputed"]
+REPLAYS = {"self-replay", "common-replay"}
+STATISTICS = ["js", "kl", "kl_reverse", "margin", "max_abs_delta", "tv"]
+
+def digest(v): return sha256(encode(v)).hex()
+def get(v, path):
+    """What stands at a dotted path, None where nothing does."""
+    for name in path.split("."):
+        v = v.get(name) if isinstance(v, dict) else None
+    return v
+
+# ---- The store ------------------------------------------------------------------------------------------------------
+
+def read_logs(root):
+    """For each origin what is known of its log: index to entry. Bundles keep parts of other logs."""
+    own = verify.document(verify.read_file(root, "store.json"), verify.STORE)["origin"]
+    logs = {own: dict(enumerate(verify.read_log(root)))}
+    folder = os.path.join(root, "refs", "bundles")
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        if not name.startswith("."):
+            data = verify.read_file(root, "refs", "bundles", name)
+            require(sha256(data).hex() == name, "json-not-canonical", f"the bundle {name}")
+            header = document(data, limit=2**26)
+            log = logs.setdefault(header["head"]["origin"], {})
+            log.update((item["index"], item["entry"]) for item in header["entries"])
+    return logs
+
+def entries(logs, act):
+    return [e for log in logs.values() for _, e in sorted(log.items()) if e["act"] == act]
+
+def request_key(r): return r["prompt_index"], r.get("sample_index") or 0
+def shape(row): return row["batch_size"], row["query_len"], row["kv_len"]
+def matched(a, b): return shape(a) == shape(b) and None not in shape(a)
+def bitwise(a, b): return a["score_digest"] == b["score_digest"]
+
+class Capture:
+    """A capture of the log: what its run.json says, and after `read` its rows by (key, prefix), keys ascending."""
+    def __init__(self, root, capture_id, manifests):
+        self.id, self.manifests = capture_id, manifests
+        self.object = lambda name, size=None: verify.read_object(root, name, size)
+        m = document(self.object(manifests[0]), verify.MANIFEST, limit=2**26)
+        require(digest(m["capture"]) == capture_id, "root-mismatch", "the manifest carries another capture")
+        self.run, self.complete = verify.read_run(self.object, m)[0], m["capture"]["complete"]
+        self.role, self.mode, self.run_id = self.run.get("role"), self.run["mode"], self.run["run_id"]
+        self.concurrency = get(self.run, "schedule.requested_concurrency")
+        self.scored = self.mode != "baseline"
+        self.requests = dict(sorted((request_key(r), r) for r in self.run["requests"]))
+
+    def order(self):
+        return self.role.encode(), self.concurrency, self.mode.encode(), self.run_id.encode(), self.id
+
+    def read(self):
+        for manifest in self.manifests:
+            rows = verify.verify_capture(self.object, manifest, self.id, self.look)[1]
+        self.rows = {(verify.key(row), row["prefix_sha256"]): row for row in rows}
+
+    def look(self, row, f):
+        """Keeps a row's scores, the token ids that have the highest, its margin and its choice."""
+        highest = f.max()
+        best = np.flatnonzero(f == highest).tolist()
+        second = float(f[f < highest].max(initial=-np.inf))
+        choice = row["token_id"] if self.mode == "capture-only" else row["sampled_token_id"]
+        row.update(scores=f, best=best, margin=0.0 if len(best) > 1 else float(highest) - second)
+        row["choice"] = best[0] if choice is None and len(best) == 1 else choice
+
+# ---- 2. Which captures ----------------------------------------------------------------------------------------------
+
+def fits(entry, c):
+    place = (c.role, c.mode) == (entry["role"], entry["mode"]) and c.concurrency in entry["concurrency"]
+    return place and c.complete and c.run_id in entry.get("run_ids", [c.run_id])
+
+def choose(root, logs, spec, names):
+    """The captures in order, and what is pending."""
+    manifests = {}
+    for e in entries(logs, "seal"):
+        manifests.setdefault(e["capture"], {})[e["manifest"]] = None
+    if names:
+        refs = verify.read_refs(root)
+        ids = [name if name in manifests else refs.get(name) for name in names]
+        require(None not in ids, "nothing-to-verify", "no such capture")
+    else:
+        ids = manifests
+    found = [Capture(root, i, list(manifests[i])) for i in dict.fromkeys(ids)]
+    listed = {run_id for entry in spec["runs"] for run_id in entry.get("run_ids", [])}
+    taken = [c for c in found if any(fits(entry, c) for entry in spec["runs"])]
+    broken = [("mode-missing", f"{c.run_id} has no place") for c in found
+              if c not in taken and (names or c.run_id in listed)]
+    pending = []
+    for entry in spec["runs"]:
+        for n in entry["concurrency"]:
+            count = sum(fits(entry, c) and c.concurrency == n for c in taken)
+            if count < entry["repetitions"]:
+                pending.append(f"{entry['role']} {entry['mode']} c{n}: {count} of {entry['repetitions']}")
+    return sorted(taken, key=Capture.order), sorted(pending, key=str.encode), broken
+
+# ---- 4. Protocol rules ----------------------------------------------------------------------------------------------
+
+def declared_before(logs, spec_id, capture_id):
+    """Whether the spec's act stands before the capture's first seal entry in some log, and in none behind it."""
+    seen = []
+    for log in logs.values():
+        acts = [i for i, e in log.items() if e["act"] == "spec" and e["subject"] == spec_id]
+        seals = [i for i, e in log.items() if e["act"] == "seal" and e["capture"] == capture_id]
+        if acts and seals:
+            seen.append(min(acts) < min(seals))
+    return bool(seen) and all(seen)
+
+def prompts(c):
+    """The prompts by prompt index; None where samples of one differ, or indices are left out."""
+    found = {}
+    for (index, _), r in c.requests.items():
+        if found.setdefault(index, r["prompt_token_ids"]) != r["prompt_token_ids"]:
+            return None
+    return [found[i] for i in range(len(found))] if set(found) == set(range(len(found))) else None
+
+def tokenizer_files(c):
+    files = get(c.run, "tokenizer.files")
+    return files and {(f["path"], f["sha256"]) for f in files}
+
+def differ(values):
+    return any(v != values[0] for v in values)
+
+def protocol(spec, spec_id, captures, logs):
+    """Yields (rule, why) for what does not hold."""
+    corpus, comparison = spec["corpus"], spec["comparison"]
+    oracles = [c for c in captures if c.role == "oracle"]
+    candidates = [c for c in captures if c.role == "candidate"]
+    if comparison["gate"] != "strict":
+        yield "gate-not-ratified", comparison["gate"]
+    for c in captures:
+        if get(c.run, "sampling.method") != "greedy":
+            yield "sampling-mismatch", c.run_id
+        if c.role == "candidate" and not declared_before(logs, spec_id, c.id):
+            yield "spec-not-predeclared", c.run_id
+        covered = len({index for index, _ in c.requests}) >= corpus["requests"]
+        whole = all(r.get("positions") is None and (len(r["output_token_ids"]) == corpus["new_tokens"]
+                    or r.get("finish_reason") == "stop") for r in c.requests.values())
+        if not covered or not whole:
+            yield "coverage-overclaimed", c.run_id
+        listed = prompts(c)
+        if covered and (listed is None or
+                        digest({"prompts": listed, "schema": "witnessmark.corpus/v1"}) != corpus["sha256"]):
+            yield "corpus-mismatch", c.run_id
+        if c.mode not in REPLAYS:
+            forced = any(row[name] is not None for row in c.rows.values()
+                         for name in ("forced_token_id", "forced_seq", "forced_at_ns"))
+            if forced or any(r.get("continuation") is not None for r in c.requests.values()):
+                yield "forced-output-claimed", c.run_id
+        for path in comparison["shapes"]:
+            if get(c.run, path) is None:
+                yield "shape-mismatch", f"{c.run_id} does not declare {path}"
+    seen = {}
+    for c in captures:
+        for at, r in c.requests.items():
+            if seen.setdefault(at, r["prompt_token_ids"]) != r["prompt_token_ids"]:
+                yield "prefix-mismatch", f"{c.run_id} {at}"
+    if differ([c.run["scores"]["vocab_size"] for c in captures if c.scored]):
+        yield "vocab-mismatch", "scores.vocab_size"
+    for value in tokenizer_files, lambda c: get(c.run, "tokenizer.vocab_size"):
+        if differ([v for v in map(value, captures) if v is not None]):
+            yield "tokenizer-mismatch", "files or vocab_size"
+    for o, c in itertools.product(oracles, candidates):
+        pairs = [(row, c.rows[at]) for at, row in o.rows.items() if at in c.rows]
+        if o.concurrency == c.concurrency:
+            for path in "schedule.slots", "schedule.step":
+                if get(o.run, path) != get(c.run, path):
+                    yield "shape-mismatch", f"{o.run_id} {c.run_id} {path}"
+            if comparison.get("observed_shape") == "equal" and not all(matched(a, b) for a, b in pairs):
+                yield "shape-mismatch", f"{o.run_id} {c.run_id} rows"
+        if any(get(o.run, path) != get(c.run, path) for path in ("model.transform", "model.weights_dtype")):
+            if any(a["score_digest"] is not None and bitwise(a, b) for a, b in pairs):
+                yield "score-reused", f"{o.run_id} {c.run_id}"
+
+# ---- 5. Inertness ---------------------------------------------------------------------------------------------------
+
+def at_most(k, n, j):
+    """The probability of k hits of n or fewer, where each hits with a probability of j in a million."""
+    def ln(x): return numerics.ln(np.asarray(x, np.float64))
+    whole = ln(1e6)
+    hit, miss = ln(float(j)) - whole, ln(float(10**6 - j)) - whole
+    i = np.arange(1, k + 1, dtype=np.float64)
+    steps = (ln(n - i + 1) - ln(i)) + (hit - miss)
+    logs = np.add.accumulate(np.concatenate([[n * miss], steps]))
+    return float(np.add.accumulate(numerics.exp(np.minimum(logs, 0.0)))[-1])
+
+def largest(holds):
+    low, high = 0, 10**6
+    while high - low > 1:
+        middle = low + (high - low) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+def interval(hits, count):
+    """The exact 95 % interval of a share, in parts per million; None of nothing."""
+    if count == 0:
+        return None
+    return [0 if hits == 0 else largest(lambda j: 1.0 - at_most(hits - 1, count, j) <= 0.025),
+            10**6 if hits == count else 1 + largest(lambda j: at_most(hits, count, j) > 0.025)]
+
+def tokens_apart(pairs):
+    compared = mismatched = 0
+    for a, b in pairs:
+        for at in a.requests.keys() & b.requests.keys():
+            x, y = a.requests[at]["output_token_ids"], b.requests[at]["output_token_ids"]
+            compared += max(len(x), len(y))
+            mismatched += sum(s != t for s, t in itertools.zip_longest(x, y))
+    return {"compared": compared, "interval": interval(mismatched, compared), "mismatched": mismatched}
+
+def inertness(role, concurrency, captures, margin):
+    """The entry of the result, and whether instrumentation is refused."""
+    own = [c for c in captures if (c.role, c.concurrency) == (role, concurrency)]
+    of = lambda mode: [c for c in own if c.mode == mode]
+    baselines, free = of("baseline"), of("capture-only")
+    baseline = tokens_apart(itertools.combinations(baselines, 2))
+    captured = tokens_apart(itertools.product(baselines, free))
+    pairs = []
+    for replay, source in itertools.product(of("self-replay"), [c for c in own if c.scored]):
+        for (at, prefix), row in replay.rows.items():
+            named = (replay.requests[at[:2]].get("continuation") or {}).get("run_id") == source.run_id
+            if named and (at, prefix) in source.rows:
+                pairs.append((row, source.rows[at, prefix]))
+    same_shape = [(a, b) for a, b in pairs if matched(a, b)]
+    differing = sum(not bitwise(a, b) for a, b in same_shape)
+    replays = {"differing": differing, "rows": len(pairs), "unmatched": len(pairs) - len(same_shape)}
+    verdict, refused = "inert", False
+    if len(baselines) < 2 or not free:
+        verdict = "PENDING"
+    elif baseline["mismatched"] == 0:
+        refused = captured["mismatched"] > 0 or differing > 0
+    elif margin is None or captured["interval"] is None or \
+            captured["interval"][1] / 1e6 > baseline["mismatched"] / baseline["compared"] + margin:
+        verdict = "INSUFFICIENT_EVIDENCE"
+    return {"baseline": baseline, "captured": captured, "concurrency": concurrency, "replays": replays, "role": role,
+            "verdict": verdict}, refused
+
+# ---- 6. Strata ------------------------------------------------------------------------------------------------------
+
+def place(at): return {"position": at[0][2], "prompt_index": at[0][0], "sample_index": at[0][1]}
+
+def summary(found):
+    def spread(name):
+        s = numerics.spread([r[name] for r in found])
+        return {k: s[k] if k == "infinite" else numerics.real(s[k]) for k in ("infinite", "max", "mean", "median", "p99")}
+    return {"rows": len(found), "top1": sum(r["oracle_argmax"] == r["candidate_argmax"] for r in found),
+            "top10": sum(r["overlap"][-1] for r in found), **{name: spread(name) for name in STATISTICS}}
+
+class Statistics:
+    """Remembers rows of equal scores."""
+    def __init__(self):
+        self.known = {}
+
+    def row(self, a, b):
+        names = a["score_digest"], b["score_digest"]
+        if names not in self.known:
+            self.known[names] = numerics.compare(a["scores"], b["scores"])
+        return self.known[names]
+
+    def over(self, common):
+        """The statistics over all of the common rows, and for each request; none where all are bitwise equal."""
+        if all(bitwise(a, b) for _, a, b in common):
+            return None, []
+        found = [(at[0][:2], self.row(a, b)) for at, a, b in common]
+        requests = [{"prompt_index": p, "sample_index": s, "statistics": summary([r for _, r in group])}
+                    for (p, s), group in itertools.groupby(found, key=lambda item: item[0])]
+        return summary([r for _, r in found]), requests
+
+def common_rows(a, b, decides, phase):
+    """Rows of a and b at equal keys and prefixes, keys ascending; `decides` is the capture whose row has the phase."""
+    return [(at, a.rows[at], b.rows[at]) for at in decides.rows
+            if at in a.rows and at in b.rows and decides.rows[at]["phase"] == phase]
+
+def compare(candidate, oracle, phase, statistics):
+    common, flips, undecided = common_rows(oracle, candidate, candidate, phase), [], []
+    for at, o, c in common:
+        # A choice that is known is one token id; one that is not could be any with the highest score.
+        sides = [[row["choice"]] if row["choice"] is not None else row["best"] for row in (o, c)]
+        if not set(sides[0]) & set(sides[1]):
+            flips.append({**place(at), "candidate": sides[1][0], "margin": numerics.real(o["margin"]), "oracle": sides[0][0]})
+        elif o["choice"] is None or c["choice"] is None:
+            undecided.append(place(at))
+    overall, requests = statistics.over(common)
+    return {"bitwise": sum(bitwise(o, c) for _, o, c in common), "candidate": candidate.id, "flips": flips,
+            "oracle": oracle.id, "requests": requests, "rows": len(common), "statistics": overall,
+            "tie_undecided": undecided, "ties": sum(o["margin"] == 0 for _, o, _ in common),
+            "unmatched": sum(not matched(o, c) for _, o, c in common)}
+
+def noise(a, b, phase, statistics):
+    common = common_rows(a, b, a, phase)
+    return {"a": a.id, "b": b.id, "bitwise": sum(bitwise(x, y) for _, x, y in common), "rows": len(common),
+            "statistics": statistics.over(common)[0], "unmatched": sum(not matched(x, y) for _, x, y in common)}
+
+def known_choices(rows): return {row["choice"] for row in rows} - {None}
+
+def repeatability(oracles, phase):
+    groups = {}
+    for o in oracles:
+        for at, row in o.rows.items():
+            if row["phase"] == phase:
+                groups.setdefault(at, []).append(row)
+    several = {at: rows for at, rows in sorted(groups.items()) if len(rows) > 1}
+    differing = [{**place(at), "choices": sorted(known_choices(rows)),
+                  "margin": numerics.real(min(row["margin"] for row in rows))}
+                 for at, rows in several.items() if len(known_choices(rows)) > 1]
+    return {"bitwise": sum(all(bitwise(rows[0], row) for row in rows) for rows in several.values()),
+            "differing": differing, "groups": len(several), "single": len(groups) - len(several),
+            "verdict": "differs" if differing else "repeats" if several else "PENDING"}
+
+def strata_of(concurrency, phases, captures, inert, statistics):
+    """The strata of one concurrency."""
+    here = [c for c in captures if c.concurrency == concurrency and c.scored]
+    oracles = [c for c in here if c.role == "oracle"]
+    candidates = [c for c in here if c.role == "candidate"]
+    pairs = list(itertools.product(candidates, oracles))
+    comparisons = {p: [x for c, o in pairs for x in [compare(c, o, p, statistics)] if x["rows"]] for p in phases}
+    inert = {i["verdict"] for i in inert if i["concurrency"] == concurrency}
+    first_flip = {}  # of each candidate and request
+    for x in itertools.chain(*comparisons.values()):
+        for flip in x["flips"]:
+            of = x["candidate"], flip["prompt_index"], flip["sample_index"]
+            first_flip[of] = min(flip["position"], first_flip.get(of, flip["position"]))
+    for phase in phases:
+        repeats = repeatability(oracles, phase)
+        uncompared = sum(row["phase"] == phase and not any(at in o.rows for o in oracles)
+                         and first_flip.get((c.id, *at[0][:2]), 2**31) >= at[0][2]
+                         for c in candidates for at, row in c.rows.items())
+        pairs = (noise(a, b, phase, statistics) for a, b in itertools.combinations(oracles, 2))
+        table = [
+            ("oracle-differs", repeats["verdict"] == "differs", "NOT_ACCEPTED"),
+            ("flip", any(x["flips"] for x in comparisons[phase]), "NOT_ACCEPTED"),
+            ("oracle-not-repeated", repeats["verdict"] == "PENDING", "PENDING"),
+            ("no-candidate", not comparisons[phase], "PENDING"),
+            ("uncompared-rows", uncompared > 0, "PENDING"),
+            ("inertness-pending", "PENDING" in inert, "PENDING"),
+            ("tie-undecided", any(x["tie_undecided"] for x in comparisons[phase]), "INSUFFICIENT_EVIDENCE"),
+            ("inertness-undecided", "INSUFFICIENT_EVIDENCE" in inert, "INSUFFICIENT_EVIDENCE")]
+        verdicts = [verdict for _, holds, verdict in table if holds]
+        yield {"comparisons": comparisons[phase], "concurrency": concurrency, "noise": [x for x in pairs if x["rows"]],
+               "phase": phase, "reasons": [reason for reason, holds, _ in table if holds], "repeatability": repeats,
+               "uncompared": uncompared, "verdict": (verdicts + ["ACCEPTED"])[0]}
+
+def across(concurrencies, captures):
+    rows = {n: {} for n in concurrencies}
+    for c in captures:
+        if c.role == "oracle" and c.scored and c.concurrency in rows:
+            for at, row in c.rows.items():
+                rows[c.concurrency].setdefault(at, []).append(row)
+    start = concurrencies[0]
+    for n in concurrencies[1:]:
+        common = sorted(rows[start].keys() & rows[n].keys())
+        differing = [at for at in common if known_choices(rows[start][at]) != known_choices(rows[n][at])]
+        first = [place(next(group)) for _, group in itertools.groupby(differing, key=lambda at: at[0][:2])]
+        yield {"common": len(common), "concurrency": n, "differing": len(differing), "first": first, "from": start}
+
+# ---- 7. The result document -----------------------------------------------------------------------------------------
+
+def judge(claim, pending, strata):
+    verdicts = {s["verdict"] for s in strata}
+    if claim == "diagnostic":
+        return "PENDING" if pending else "DIAGNOSTIC_COMPLETE"
+    if "NOT_ACCEPTED" in verdicts:
+        return "NOT_ACCEPTED"
+    if pending or "PENDING" in verdicts:
+        return "PENDING"
+    return "INSUFFICIENT_EVIDENCE" if "INSUFFICIENT_EVIDENCE" in verdicts else "ACCEPTED"
+
+def read_spec(data):
+    require(len(data) <= 2**20, "limit-exceeded", "the spec")
+    try:
+        spec = tomllib.loads(data.decode("utf-8"))
+    except ValueError as e:
+        raise Refused("schema-invalid", str(e))
+    parts = ["workload", "claim", "rules", "numerics", "corpus", "strata", "runs", "comparison"]
+    require(all(part in spec for part in parts), "schema-invalid", "the spec holds no whole plan")
+    require((spec["rules"], spec["numerics"]) == (RULES, NUMERICS), "schema-invalid", "other rules or numerics")
+    return spec
+
+def derive(root, spec_bytes, names):
+    """The result document, or the rules that are broken."""
+    spec, spec_id, logs = read_spec(spec_bytes), sha256(spec_bytes).hex(), read_logs(root)
+    captures, pending, broken = choose(root, logs, spec, names)
+    for c in captures:
+        c.read()
+    broken += protocol(spec, spec_id, captures, logs)
+    phases, concurrencies = sorted(spec["strata"]["phases"], key=PHASES.index), sorted(spec["strata"]["concurrency"])
+    instrumented = {(e["role"].encode(), n) for e in spec["runs"] if e["mode"] == "baseline" for n in e["concurrency"]}
+    inert = []
+    for role, n in sorted(instrumented):
+        entry, refused = inertness(role.decode(), n, captures, spec["comparison"].get("inertness_margin"))
+        inert.append(entry)
+        broken += [("instrumentation-not-inert", f"{entry['role']} c{n}")] if refused else []
+    if broken:
+        return None, broken
+    statistics = Statistics()
+    strata = [s for n in concurrencies for s in strata_of(n, phases, captures, inert, statistics)]
+    qualification = digest({"captures": [c.id for c in captures], "numerics": NUMERICS, "rules": RULES,
+                            "schema": "witnessmark.qualification/v1", "spec": spec_id})
+    partition = lambda c: next(e for e in spec["runs"] if fits(e, c)).get("partition")
+    return {"captures": [{"capture": c.id, "concurrency": c.concurrency, "mode": c.mode, "partition": partition(c),
+                          "role": c.role, "run_id": c.run_id} for c in captures],
+            "cross_strata": list(across(concurrencies, captures)), "inertness": inert, "numerics": NUMERICS,
+            "pending": pending, "qualification": qualification, "rules": RULES, "schema": "witnessmark.result/v1",
+            "spec": spec_id, "strata": strata, "verdict": judge(spec["claim"], pending, strata),
+            "workload": spec["workload"]}, []
+
+def sealed(root, name):
+    """Spec, captures and bytes of a result that the log has, by its SHA or its qualification."""
+    logs = read_logs(root)
+    for act in entries(logs, "qualify"):
+        data = verify.read_document(root, act)
+        result = document(data, limit=2**26)
+        if name in (act["subject"], result["qualification"]):
+            specs = [e for e in entries(logs, "spec") if e["subject"] == result["spec"]]
+            require(specs, "object-missing", "the log has not the spec")
+            return verify.read_document(root, specs[0]), [c["capture"] for c in result["captures"]], data
+    raise FileNotFoundError(f"neither a file nor a result of the log: {name}")
+
+def main(args):
+    output = args.pop(args.index("-o") + 1) if "-o" in args[:-1] else None
+    args = [a for a in args if a != "-o"]
+    if len(args) < 2 or args[0].startswith("-"):
+        print(__doc__, file=sys.stderr)
+        return 3
+    root, what, names, before = args[0], args[1], args[2:], None
+    try:
+        if os.path.isfile(what):
+            with open(what, "rb") as f:
+                spec = f.read()
+        else:
+            spec, names, before = sealed(root, what)
+        result, broken = derive(root, spec, names)
+        if result:
+            data = encode(result)
+            require(before in (None, data), "result-mismatch", "derived again it is another")
+    except Refused as e:
+        print(f"REFUSED {e}")
+        return 2
+    except OSError as e:
+        print(f"{root} cannot be read: {e}", file=sys.stderr)
+        return 3
+    for rule, why in broken:
+        print(f"REFUSED {rule}: {why}")
+    if broken:
+        return 2
+    print(f"{result['verdict']} result={sha256(data).hex()} qualification={result['qualification']} spec={result['spec']}")
+    if output:
+        with open(output, "wb") as f:
+            f.write(data)
+    return 0
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

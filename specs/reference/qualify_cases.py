@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Small made-up qualifications, derived by a witnessmark program and by qualify.py: the documents are the same bytes.
+
+    qualify_cases.py WITNESSMARK [FIRST LAST]    cases FIRST to LAST - 1, by seed (without them 0 to 39)
+
+What a case is made of is drawn from its seed: captures of a few tokens over 24 token ids, with ties, choices left out,
+shapes left out, masks, recomputed rows, other paths, baselines that do not repeat, and now and then a fault. Refusals
+agree where both refuse by the same rules. Exit status: 0 the same everywhere, 2 not.
+"""
+import collections, contextlib, io, json, os, random, re, subprocess, sys, tempfile
+import numpy as np
+sys.dont_write_bytecode = True
+import qualify, verify
+
+VOCABULARY = 24
+FAULTS = [None] * 50 + ["stop", "partial", "prompt", "corpus", "slots", "weights", "sampling", "forced", "tokenizer", "late"]
+
+def write(path, data):
+    with open(path, "wb") as f:
+        f.write(data)
+
+class Case:
+    def __init__(self, seed, folder):
+        self.draw, self.folder, self.runs, self.entries = random.Random(seed), folder, {}, []
+        pick = self.draw.choice
+        self.tokens, self.samples, self.fault = pick([1, 3, 3, 4, 6, 6]), pick([1, 1, 2]), pick(FAULTS)
+        self.prompts = [[self.draw.randrange(VOCABULARY) for _ in range(pick([1, 2, 3]))] for _ in range(pick([1, 2, 3]))]
+        self.span, self.seed, self.masked = pick([3, 8, 200]), seed, pick([[]] * 5 + [[3]])
+        self.any_tie, self.left_out, self.shapes = pick([0, 0, 1]), pick([0, 0, 0, 0.3, 1]), pick(["none", "all", "all", "some"])
+        self.recomputed, self.half = pick([0, 0, 0, 0.3]), pick([True, False])
+        for concurrency in pick([[1], [1], [1, 4], [2, 10, 33]]):
+            self.stratum(concurrency)
+        self.spec(pick)
+
+    def stratum(self, concurrency):
+        pick, noise = self.draw.choice, self.draw.choice([0, 0, 0, 0.05, 0.3])
+        def add(role, mode, count, changed=0, sources=None):
+            for n in range(count):
+                self.run(f"{pick('abc')}-{role}-{mode}-c{concurrency}-{n}", role, mode, concurrency, changed, sources and pick(sources))
+            if count or pick([True] + [False] * 9):
+                self.entries.append((role, mode, concurrency, pick([count] * 19 + [count + 1]) or 1, pick([None, "held-out"])))
+        if pick([True] * 5 + [False]):
+            add("oracle", "baseline", pick([0, 1] + [2] * 9 + [3]), pick([0, 0, 0, 0.1]))
+        add("oracle", "capture-only", pick([0, 1] + [2] * 9), pick([0, 0, noise]))
+        free = [name for name in self.runs if f"oracle-capture-only-c{concurrency}-" in name]
+        if free:
+            add("oracle", "self-replay", pick([0, 1, 2]), pick([0, 0, noise]), free)
+            add("oracle", "common-replay", pick([0, 1, 2]), pick([0, noise]), free)
+            add("candidate", "common-replay", pick([0, 1, 1, 1, 2]), pick([0, 0, noise, 0.1]), free)
+        add("candidate", "capture-only", pick([0, 0, 1]), pick([0, noise]))
+
+    def scores(self, prefix, changed):
+        """The scores at a prefix: always the same, but for what is changed."""
+        world = random.Random(f"{self.seed} {prefix}")
+        f = [world.randrange(self.span) / 4 - 1 for _ in range(VOCABULARY)]
+        for _ in range(world.choice([1, 1, 2])):
+            f[world.randrange(VOCABULARY)] = self.span / 4
+        f = [x + self.draw.choice([-0.25, 0.25, 0.5]) if self.draw.random() < changed else x for x in f]
+        return np.array([-np.inf if i in self.masked else x for i, x in enumerate(f)], "<f4")
+
+    def run(self, run_id, role, mode, concurrency, changed, source):
+        draw, fault = self.draw, self.fault if self.fault == "weights" or self.draw.random() < 0.5 else None
+        requests, rows, scores = [], [], []
+        for prompt, sample in ((p, s) for p in range(len(self.prompts)) for s in range(self.samples)):
+            before = self.prompts[prompt] + ([1] if fault == "prompt" else [])
+            forced = source and next(r["output_token_ids"] for r in self.runs[source]["requests"]
+                                     if (r["prompt_index"], r["sample_index"]) == (prompt, sample))
+            stops = fault == "stop" and not source and draw.random() < 0.5
+            output = []
+            for position in range(len(forced) if source else 1 if stops else self.tokens):
+                prefix = before + output
+                f = self.scores(prefix, changed)
+                best = np.flatnonzero(f == f.max()).tolist()
+                own = draw.choice(best) if self.any_tie else best[0]
+                again = position > 0 and draw.random() < self.recomputed
+                row = {"request_id": f"{prompt}-{sample}", "prompt_index": prompt, "sample_index": sample, "position": position,
+                       "phase": "prefill" if position == 0 else "recomputed" if again else "decode",
+                       "prefix_sha256": verify.sha256(np.array(prefix, "<u4").tobytes()).hex(),
+                       "token_id": forced[position] if source else own}
+                if mode != "baseline" and draw.random() >= self.left_out:
+                    row["sampled_token_id"] = own
+                if source:
+                    row["forced_token_id"] = row["token_id"]
+                shape = {"batch_size": concurrency, "kv_len": len(prefix), "query_len": len(prefix) if again or not position else 1}
+                kept = {"none": 0, "all": 1, "some": 0.8}[self.shapes]
+                row.update({name: n for name, n in shape.items() if draw.random() < kept})
+                output.append(row["token_id"])
+                if fault != "partial" or position != 1:
+                    rows.append(row)
+                    scores.append(f)
+            r = {"request_id": f"{prompt}-{sample}", "prompt_index": prompt, "sample_index": sample, "prompt_token_ids": before,
+                 "output_token_ids": output, "finish_reason": "stop" if stops else "length"}
+            if fault == "partial":
+                r["positions"] = [n for n in range(len(output)) if n != 1]
+            if source:
+                r["continuation"] = {"run_id": source, "request_id": r["request_id"]}
+            elif fault == "forced":
+                r["continuation"] = {"token_ids": output}
+            requests.append(r)
+        run = {"schema": "witnessmark.run/v1", "run_id": run_id, "role": role, "mode": mode, "engine": {"name": "made up"},
+               "model": {"transform": None, "weights_dtype": "other" if (fault, role) == ("weights", "candidate") else "same"},
+               "tokenizer": {"files": [{"path": "t", "sha256": ("1" if fault == "tokenizer" else "0") * 64}]},
+               "sampling": {"method": "other" if fault == "sampling" else "greedy"},
+               "schedule": {"requested_concurrency": concurrency, "slots": 99 if fault == "slots" else concurrency},
+               "requests": requests}
+        folder = os.path.join(self.folder, "captures", run_id)
+        os.makedirs(folder)
+        if mode != "baseline":
+            name, dtype, file = ("float16", "<f2", "scores.f16") if self.half else ("float32", "<f4", "scores.f32")
+            run["scores"] = {"dtype": name, "rows": len(rows), "vocab_size": VOCABULARY, "masked_token_ids": self.masked}
+            write(os.path.join(folder, file), np.array(scores).astype(dtype).tobytes())
+        write(os.path.join(folder, "rows.jsonl"), b"".join(json.dumps(row).encode() + b"\n" for row in rows))
+        write(os.path.join(folder, "run.json"), json.dumps(run).encode())
+        self.runs[run_id] = run
+
+    def spec(self, pick):
+        corpus = {"prompts": self.prompts + ([[0]] if self.fault == "corpus" else []), "schema": "witnessmark.corpus/v1"}
+        concurrencies = sorted({entry[2] for entry in self.entries})
+        phases, margin = pick([["prefill", "decode"], ["prefill", "decode", "recomputed"]][bool(self.recomputed):]), pick([None, None, 0.0, 0.05, 0.5, 1.0])
+        text = f"""schema = "witnessmark.spec/v1"
+workload = "case {self.seed}"
+claim = "{pick(["strict"] * 3 + ["diagnostic"])}"
+rules = "{qualify.RULES}"
+numerics = "{qualify.NUMERICS}"
+[require]
+max_recomputed = 1000
+[corpus]
+sha256 = "{qualify.digest(corpus)}"
+requests = {len(self.prompts)}
+new_tokens = {self.tokens}
+[strata]
+concurrency = {concurrencies}
+phases = {json.dumps(phases)}
+[comparison]
+gate = "strict"
+shapes = {pick(['[]', '["schedule.slots"]'])}
+observed_shape = "{pick(["any"] * 12 + ["equal"])}"
+""" + (f"inertness_margin = {margin}\n" if margin is not None else "")
+        for role, mode, concurrency, repetitions, partition in self.entries:
+            text += f'[[runs]]\nrole = "{role}"\nmode = "{mode}"\nconcurrency = [{concurrency}]\nrepetitions = {repetitions}\n'
+            text += f'partition = "{partition}"\n' if partition else ""
+        write(os.path.join(self.folder, "spec.toml"), text.encode())
+
+def derive(program, case):
+    """What each side says: a document, or the rules that are broken."""
+    path = lambda name: os.path.join(case.folder, name)
+    def witnessmark(*args):
+        done = subprocess.run([program, "--quiet", "--store", path("store"), *args], capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+    late = case.fault == "late"
+    acts = [("spec", "seal", path("spec.toml")), ("seal", "--codec", case.draw.choice(["zstd", "lz4", "none"]),
+                                                  *(path(f"captures/{name}") for name in case.runs))]
+    for act in reversed(acts) if late else acts:
+        status, said = witnessmark(*act)
+        if status:
+            raise SystemExit(f"case {case.seed}: {said}")
+    first = witnessmark("qualify", path("spec.toml"), "--output", path("first"))
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        second = qualify.main([path("store"), path("spec.toml"), "-o", path("second")]), said.getvalue()
+    for name, (status, said) in ("first", first), ("second", second):
+        if os.path.exists(path(name)):
+            with open(path(name), "rb") as f:
+                yield f.read()
+        else:
+            yield status, sorted(set(re.findall("REFUSED:? ([a-z-]+)", said)))
+
+def main(args):
+    if not args:
+        print(__doc__, file=sys.stderr)
+        return 3
+    outcomes, status = collections.Counter(), 0
+    for seed in range(*map(int, args[1:] or (0, 40))):
+        with tempfile.TemporaryDirectory() as folder:
+            case = Case(seed, folder)
+            if not (case.runs and case.entries):
+                continue
+            first, second = derive(args[0], case)
+        if first != second:
+            print(f"case {seed}: {first if type(first) is tuple else 'a document'}, not {second if type(second) is tuple else 'the same'}")
+            status = 2
+        outcomes["refused" if type(second) is tuple else json.loads(second)["verdict"]] += 1
+    print("qualify:", ", ".join(f"{n} {name}" for name, n in sorted(outcomes.items())), "differ" if status else "agree")
+    return status
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
