@@ -23,13 +23,16 @@ def main(store):
             data = path.read_bytes()
             if data.startswith(b"PAR1"):
                 put("rows_shard", path.name, bytes([9]) + data)
+            elif data.startswith((b"{\"captures\"", b"# ")):
+                put("documents", path.name, data)
             elif data.startswith(b"{\"capture\""):
                 put("documents", path.name, data)
                 put("documents", path.name + "-capture", json.dumps(json.loads(data)["capture"], sort_keys=True, separators=(",", ":")).encode())
     head, entries = ((store / "log" / name).read_bytes() for name in ("head", "entries"))
     put("log", "real", head + b"\xff" + entries)
     put("documents", "head", head)
-    put("documents", "entry", entries.splitlines()[0])
+    for line in entries.splitlines():
+        put("documents", "entry-" + json.loads(line)["act"], line)
     for index, shard in enumerate(json.loads((VECTORS / "shards.json").read_text()).get("shards", [])):
         name = shard.get("file", "")
         if not name.startswith("scores"):

@@ -5,6 +5,8 @@ use libfuzzer_sys::fuzz_target;
 use serde::{Serialize, de::DeserializeOwned};
 use witnessmark::canon::document::{decode, encode};
 use witnessmark::manifest::{CaptureDocument, Entry, Head, Manifest, Ref, StoreDocument};
+use witnessmark::qualify::result::ResultDocument;
+use witnessmark::spec::{CorpusDocument, Spec};
 
 fn check<T: Serialize + DeserializeOwned>(bytes: &[u8]) {
     if let Ok(value) = decode::<T>(bytes) {
@@ -19,4 +21,9 @@ fuzz_target!(|bytes: &[u8]| {
     check::<Head>(bytes);
     check::<Ref>(bytes);
     check::<StoreDocument>(bytes);
+    check::<ResultDocument>(bytes);
+    check::<CorpusDocument>(bytes);
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        drop(Spec::parse(text));
+    }
 });
