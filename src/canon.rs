@@ -6,4 +6,5 @@
 
 pub mod document;
 pub mod json;
+mod planes;
 pub mod scores;
