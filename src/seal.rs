@@ -15,7 +15,7 @@ use crate::binding::ScoresDeclaration;
 use crate::canon::document;
 use crate::canon::json::JsonError;
 use crate::canon::scores::{Canonical, Dtype};
-use crate::catalog::{Catalog, write_ref};
+use crate::catalog::{Catalog, write_refs};
 use crate::digest::{Sha256, Sha256Stream};
 use crate::facts::Facts;
 use crate::id::{CaptureId, Nanos, ObjectId, RowKey, TokenId};
@@ -235,15 +235,14 @@ impl<'a> Batch<'a> {
                 return Ok(slots.into_iter().map(refuse).collect());
             }
         };
+        let unnamed = slots.iter().flatten().filter(|ready| self.catalog.by_run_id(&ready.name) != Some(ready.capture));
+        write_refs(store, unnamed.map(|ready| (ready.name.as_str(), ready.capture)))?;
         let mut places = places.into_iter();
         let mut outcomes = Vec::new();
         for slot in slots {
             outcomes.push(match slot {
                 Err(findings) => Outcome::Refused(findings.sorted()),
                 Ok(ready) => {
-                    if self.catalog.by_run_id(&ready.name) != Some(ready.capture) {
-                        write_ref(store, &ready.name, ready.capture)?;
-                    }
                     let (entry, new) = places.next().unwrap_or_default();
                     Outcome::Sealed(Box::new(Sealed {
                         capture: ready.capture,
