@@ -6,5 +6,6 @@
 
 pub mod document;
 pub mod json;
+mod planes;
 pub mod real;
 pub mod scores;

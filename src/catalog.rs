@@ -405,8 +405,20 @@ pub fn named(store: &Store, name: &str) -> Result<Option<CaptureId>, StoreError>
 /// # Errors
 /// When it cannot be written.
 pub fn write_ref(store: &Store, name: &str, capture: CaptureId) -> Result<(), StoreError> {
-    let value = Ref { capture, name: name.to_owned(), schema: REF_SCHEMA.to_owned() };
-    let bytes =
-        document::encode(&value).map_err(|source| StoreError::Document { path: store.root().to_owned(), source })?;
-    store.replace_file(&format!("{RUNS}/{}", ref_file_name(name)), &bytes)
+    write_refs(store, [(name, capture)])
+}
+
+/// Writes the refs of run ids.
+///
+/// # Errors
+/// When one cannot be written.
+pub fn write_refs<'n>(store: &Store, refs: impl IntoIterator<Item = (&'n str, CaptureId)>) -> Result<(), StoreError> {
+    let file = |(name, capture): (&str, CaptureId)| {
+        let value = Ref { capture, name: name.to_owned(), schema: REF_SCHEMA.to_owned() };
+        let bytes = document::encode(&value);
+        let bytes = bytes.map_err(|source| StoreError::Document { path: store.root().to_owned(), source })?;
+        Ok((ref_file_name(name), bytes))
+    };
+    let files: Vec<(String, Vec<u8>)> = refs.into_iter().map(file).collect::<Result<_, StoreError>>()?;
+    store.replace_files(RUNS, &files)
 }

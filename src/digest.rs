@@ -7,6 +7,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use blake3::hazmat::{ChainingValue, HasherExt as _, Mode, merge_subtrees_non_root, merge_subtrees_root};
+use rayon::prelude::*;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::Digest as _;
@@ -117,6 +119,54 @@ impl Blake3 {
     pub fn of(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
+
+    /// The digest of `bytes` bytes that many threads read: `read` fills its buffer with those from an offset on.
+    ///
+    /// # Errors
+    /// The error of `read`, one of them where there are several.
+    pub fn of_parts<E: Send>(bytes: u64, read: impl Fn(u64, &mut [u8]) -> Result<(), E> + Sync) -> Result<Self, E> {
+        let first = usize::try_from(bytes).unwrap_or(usize::MAX).min(SUBTREE);
+        if long(first) == bytes {
+            let mut buffer = vec![0; first];
+            return read(0, &mut buffer).map(|()| Self::of(&buffer));
+        }
+        let buffer = || vec![0; SUBTREE];
+        let subtree = |buffer: &mut Vec<u8>, n: u64| {
+            let at = n * long(SUBTREE);
+            let len = usize::try_from(bytes - at).unwrap_or(usize::MAX).min(SUBTREE);
+            let part = buffer.get_mut(..len).unwrap_or_default();
+            read(at, part)?;
+            Ok(blake3::Hasher::new().set_input_offset(at).update(part).finalize_non_root())
+        };
+        let count = bytes.div_ceil(long(SUBTREE));
+        let subtrees: Vec<ChainingValue> =
+            (0..count).into_par_iter().map_init(buffer, subtree).collect::<Result<_, E>>()?;
+        let (left, right) = halves(&subtrees);
+        Ok(Self(*merge_subtrees_root(&merge(left), &merge(right), Mode::Hash).as_bytes()))
+    }
+}
+
+/// The bytes of one leaf of [`Blake3::of_parts`]: a whole subtree of BLAKE3's tree, and small enough to stay in a core's cache.
+const SUBTREE: usize = 256 << 10;
+
+/// BLAKE3's tree puts the largest power of two of subtrees, but not all, on the left. There are at least two.
+fn halves(subtrees: &[ChainingValue]) -> (&[ChainingValue], &[ChainingValue]) {
+    subtrees.split_at(subtrees.len().next_power_of_two() / 2)
+}
+
+fn merge(subtrees: &[ChainingValue]) -> ChainingValue {
+    match subtrees {
+        [one] => *one,
+        [] => ChainingValue::default(),
+        _ => {
+            let (left, right) = halves(subtrees);
+            merge_subtrees_non_root(&merge(left), &merge(right), Mode::Hash)
+        }
+    }
+}
+
+fn long(len: usize) -> u64 {
+    u64::try_from(len).unwrap_or(u64::MAX)
 }
 
 /// SHA-256 over parts that arrive one after the other. Cloning forks the state, which makes the prefix
@@ -153,9 +203,51 @@ impl Blake3Stream {
         self.0.update(part);
     }
 
+    /// Takes the next part, with the help of threads that have nothing else to do.
+    pub fn update_wide(&mut self, part: &[u8]) {
+        // Where sharing the work begins to pay, as the crate documents it.
+        const WIDE: usize = 128 << 10;
+        if part.len() < WIDE {
+            self.0.update(part);
+        } else {
+            self.0.update_rayon(part);
+        }
+    }
+
     /// The digest of all parts so far.
     #[must_use]
     pub fn digest(&self) -> Blake3 {
         Blake3(*self.0.finalize().as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_have_the_digest_of_the_whole() {
+        let bytes: Vec<u8> = (0..5 * SUBTREE + 1).map(|n| u8::try_from(n % 251).unwrap()).collect();
+        let borders = (0..=5).flat_map(|n| [(n * SUBTREE).saturating_sub(1), n * SUBTREE, n * SUBTREE + 1]);
+        for len in borders {
+            let whole = &bytes[..len];
+            let read = |at: u64, part: &mut [u8]| {
+                let at = usize::try_from(at).unwrap();
+                part.copy_from_slice(whole.get(at..at + part.len()).ok_or(at)?);
+                Ok::<(), usize>(())
+            };
+            assert_eq!(Blake3::of_parts(long(len), read), Ok(Blake3::of(whole)), "{len}");
+            assert!(Blake3::of_parts(long(len) + 1, read).is_err());
+        }
+    }
+
+    #[test]
+    fn a_wide_update_is_an_update() {
+        let bytes: Vec<u8> = (0..1_000_000).map(|n: u32| u8::try_from(n % 249).unwrap()).collect();
+        let mut stream = Blake3Stream::default();
+        for cut in [0, 7, 300_000, 999_000, 1_000_000].windows(2) {
+            stream.update_wide(&bytes[cut[0]..cut[1]]);
+        }
+        assert_eq!(stream.digest(), Blake3::of(&bytes));
     }
 }

@@ -26,7 +26,7 @@ pub struct Cursor<'a> {
     base: usize,
     page: RawPage,
     decompressor: Decompressor,
-    planes: Vec<u8>,
+    room: Vec<u8>,
     scores: Canonical,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Cursor<'a> {
             base: 0,
             page: RawPage::default(),
             decompressor: Decompressor::new()?,
-            planes: Vec::new(),
+            room: Vec::new(),
             scores: Canonical::default(),
         })
     }
@@ -81,12 +81,11 @@ impl<'a> Cursor<'a> {
             self.open = None;
         }
         self.seek(index)?;
-        let decoded = decode_page(&self.page, self.vocab, &mut self.decompressor, &mut self.planes);
-        if let Err(fault) = decoded {
-            let refusal = Refusal::new(Rule::ShardNoncanonical, Subject::Row(row.key), fault.expected, fault.found);
-            return Err(Fault::Refused(refusal));
-        }
-        self.scores.set_from_planes(&self.planes);
+        let decoded = decode_page(&self.page, self.vocab, &mut self.decompressor, &mut self.room);
+        let planes = decoded.map_err(|fault| {
+            Fault::Refused(Refusal::new(Rule::ShardNoncanonical, Subject::Row(row.key), fault.expected, fault.found))
+        })?;
+        self.scores.set_from_planes(planes);
         let digest = self.scores.digest();
         if row.score_digest == Some(digest) {
             return Ok(&self.scores);

@@ -21,15 +21,19 @@ pub fn run<S: Send, E: Send>(
     let mut loaded = fill_set(current, &mut fill)?;
     let mut worked = 0;
     while loaded > 0 {
-        let (filled, ()) = rayon::join(
-            || -> Result<usize, E> {
-                for slot in other.iter_mut().take(worked) {
-                    drain(slot)?;
-                }
-                fill_set(other, &mut fill)
-            },
-            || current.par_iter_mut().take(loaded).for_each(&work),
-        );
+        let mut turn = || -> Result<usize, E> {
+            for slot in other.iter_mut().take(worked) {
+                drain(slot)?;
+            }
+            fill_set(other, &mut fill)
+        };
+        // One slot is all there is of most small streams: waking a thread would take longer.
+        let (filled, ()) = if let [slot] = current.get_mut(..loaded).unwrap_or_default() {
+            work(slot);
+            (turn(), ())
+        } else {
+            rayon::join(turn, || current.par_iter_mut().take(loaded).for_each(&work))
+        };
         worked = loaded;
         loaded = filled?;
         std::mem::swap(current, other);
@@ -48,12 +52,20 @@ fn fill_set<S, E>(slots: &mut [S], fill: &mut impl FnMut(&mut S) -> Result<bool,
     Ok(loaded)
 }
 
-/// How many rows of `row_bytes` one slot should take, and how many slots a set should have.
-#[must_use]
-pub fn shape(row_bytes: usize) -> (usize, usize) {
+/// Two sets of slots for `rows` rows of `row_bytes`, no more of them than such a stream can use; `slot` makes one for up to so many rows.
+///
+/// # Errors
+/// The first error of `slot`.
+pub fn sets<S, E>(rows: usize, row_bytes: usize, slot: impl Fn(usize) -> Result<S, E>) -> Result<[Vec<S>; 2], E> {
     const SLOT_BYTES: usize = 1 << 20;
-    let rows = (SLOT_BYTES / row_bytes.max(1)).clamp(1, 256);
-    (rows, rayon::current_num_threads() * 2)
+    let rows_a_slot = (SLOT_BYTES / row_bytes.max(1)).clamp(1, 256).min(rows.max(1));
+    let most = rayon::current_num_threads() * 2;
+    let needed = rows.div_ceil(rows_a_slot);
+    // The end of the stream is seen by a slot that finds nothing.
+    let first = needed.clamp(1, most);
+    let second = needed.saturating_sub(first).clamp(1, most);
+    let set = |slots: usize| (0..slots).map(|_| slot(rows_a_slot)).collect::<Result<Vec<S>, E>>();
+    Ok([set(first)?, set(second)?])
 }
 
 #[cfg(test)]

@@ -98,12 +98,12 @@ fn read_scores(store: &Store, manifest: &Manifest, place: u64, row: &Row) -> Res
         let mut page = RawPage::default();
         let found = index.page(place - base, &mut read_at, &mut page).map_err(io_error("read", &path))?;
         let mut decompressor = Decompressor::new().map_err(io_error("set up", "a decompressor"))?;
-        let (mut planes, mut scores) = (Vec::new(), Canonical::default());
-        let decoded = found.and_then(|()| decode_page(&page, vocab, &mut decompressor, &mut planes));
-        decoded.map_err(|fault| {
+        let (mut room, mut scores) = (Vec::new(), Canonical::default());
+        let decoded = found.and_then(|()| decode_page(&page, vocab, &mut decompressor, &mut room));
+        let planes = decoded.map_err(|fault| {
             Fault::Refused(Refusal::new(Rule::ShardNoncanonical, Subject::Row(row.key), fault.expected, fault.found))
         })?;
-        scores.set_from_planes(&planes);
+        scores.set_from_planes(planes);
         let digest = scores.digest();
         if row.score_digest == Some(digest) {
             return Ok(Some(scores));

@@ -15,7 +15,7 @@ use crate::binding::ScoresDeclaration;
 use crate::canon::document;
 use crate::canon::json::JsonError;
 use crate::canon::scores::{Canonical, Dtype};
-use crate::catalog::{Catalog, named, write_ref};
+use crate::catalog::{Catalog, named, write_refs};
 use crate::digest::{Sha256, Sha256Stream};
 use crate::facts::Facts;
 use crate::id::{CaptureId, Nanos, ObjectId, RowKey, TokenId, long};
@@ -32,7 +32,7 @@ use crate::row::{self, Row, claims};
 use crate::rule::{self, Continuations, Elsewhere, Evidence, ScoreEvidence};
 use crate::shard::page::Compressor;
 use crate::shard::rows as row_shard;
-use crate::shard::scores::{self as score_shard, ScoresWriter};
+use crate::shard::scores::{self as score_shard, ScoresWriter, page_crc};
 use crate::spec::Spec;
 use crate::store::{Fault, Staging, Store, StoreError, io_error};
 
@@ -246,15 +246,14 @@ impl<'a> Batch<'a> {
                 return Ok(slots.into_iter().map(refuse).collect());
             }
         };
+        let unnamed = slots.iter().flatten().filter(|ready| self.catalog.by_run_id(&ready.name) != Some(ready.capture));
+        write_refs(store, unnamed.map(|ready| (ready.name.as_str(), ready.capture)))?;
         let mut places = places.into_iter();
         let mut outcomes = Vec::new();
         for slot in slots {
             outcomes.push(match slot {
                 Err(findings) => Outcome::Refused(findings.sorted()),
                 Ok(ready) => {
-                    if named(store, &ready.name)? != Some(ready.capture) {
-                        write_ref(store, &ready.name, ready.capture)?;
-                    }
                     let (entry, new) = places.next().unwrap_or_default();
                     Outcome::Sealed(Box::new(Sealed {
                         capture: ready.capture,
@@ -404,13 +403,8 @@ impl CaptureWriter<'_, '_> {
         let row_bytes = usize::try_from(vocab).unwrap_or(0) * declared.dtype.size();
         let (codec, meter) = (self.codec, self.meter);
         meter.expect(long(row_bytes) * long(rows.len()));
-        let (rows_a_slot, slots) = pipeline::shape(usize::try_from(vocab).unwrap_or(0) * 4);
-        let make_set = || -> Result<Vec<Slot>, SealError> {
-            (0..slots)
-                .map(|_| Slot::new(codec, rows_a_slot).map_err(|e| io_error("set up", "a compressor")(e).into()))
-                .collect()
-        };
-        let sets = [make_set()?, make_set()?];
+        let slot = |rows| Slot::new(codec, rows).map_err(io_error("set up", "a compressor"));
+        let sets = pipeline::sets(rows.len(), usize::try_from(vocab).unwrap_or(0) * 4, slot)?;
         let mut next = rows.iter().zip(places).peekable();
         let mut output = ShardOutput {
             staging: self.staging,
@@ -461,7 +455,6 @@ struct Slot {
     rows: Vec<RowWork>,
     filled: usize,
     compressor: Compressor,
-    planes: Vec<u8>,
     scratch: Vec<u8>,
     error: Option<io::Error>,
 }
@@ -473,6 +466,7 @@ struct RowWork {
     canonical: Canonical,
     facts: Option<Facts>,
     body: Vec<u8>,
+    crc: u32,
 }
 
 impl Slot {
@@ -481,7 +475,6 @@ impl Slot {
             rows: (0..rows).map(|_| RowWork::default()).collect(),
             filled: 0,
             compressor: Compressor::new(codec)?,
-            planes: Vec::new(),
             scratch: Vec::new(),
             error: None,
         })
@@ -492,10 +485,10 @@ impl Slot {
             let Some(row) = &work.row else { continue };
             work.canonical.set_from_file_row(declared.dtype, &work.raw);
             work.facts = Some(Facts::derive(&work.canonical, row, declared, &mut self.scratch));
-            work.canonical.write_planes(&mut self.planes);
-            if let Err(error) = self.compressor.compress(&self.planes, &mut work.body) {
+            if let Err(error) = self.compressor.compress_row(&work.canonical, &mut work.body) {
                 self.error = Some(error);
             }
+            work.crc = page_crc(&work.body);
         }
     }
 }
@@ -535,7 +528,7 @@ impl ShardOutput<'_, '_> {
                 self.open.insert((writer, path))
             }
         };
-        writer.push_page(&work.body).map_err(io_error("write", path.as_path()))?;
+        writer.push_page_with(&work.body, work.crc).map_err(io_error("write", path.as_path()))?;
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 //! content implies and compares, so nothing can hide in them; it never parses a footer and never allocates what a header
 //! claims. Any Parquet reader reads the files as they are. See `specs/format-v1.md`, section 8.
 
+mod lz4;
 pub mod page;
 pub mod rows;
 pub mod scores;

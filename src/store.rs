@@ -8,16 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
 use crate::canon::document;
 use crate::canon::json::{Json, JsonError};
-use crate::digest::{Blake3Stream, Sha256};
+use crate::digest::{Blake3, Blake3Stream, Sha256};
 use crate::id::ObjectId;
 use crate::manifest::{STORE_SCHEMA, StoreDocument, is_origin};
 use crate::refusal::{Refusal, Rule, Subject};
@@ -30,7 +30,9 @@ const FOLDERS: [&str; 5] = ["objects", "log", "refs", "refs/runs", "tmp"];
 /// How the names of documents begin that are being written.
 pub const NEW: &str = ".new-";
 const COPY_STEP: usize = 64 << 10;
-/// From this many new objects on, one sync of the file system is cheaper than one a file.
+/// The most that is set aside for a file before it is read.
+const MAX_GUESS: u64 = 1 << 20;
+/// From this many files or folders on, one sync of the file system is cheaper than one a file.
 const SYNC_ALL_FROM: usize = 16;
 
 /// What keeps a store from answering. Not a refusal: nothing is known about the evidence.
@@ -293,7 +295,8 @@ impl Store {
     }
 
     fn read_all(&self, file: File, len: u64, name: &str) -> Result<Vec<u8>, StoreError> {
-        let mut bytes = Vec::new();
+        // As long as the file says, within reason: one read for most objects.
+        let mut bytes = Vec::with_capacity(usize::try_from(len.min(MAX_GUESS)).unwrap_or(0));
         file.take(len).read_to_end(&mut bytes).map_err(io_error("read", self.root.join(name)))?;
         Ok(bytes)
     }
@@ -361,7 +364,7 @@ impl Store {
             )));
         }
         let content = self.read_all(file, len, &Self::object_path(id))?;
-        let found = ObjectId(crate::digest::Blake3::of(&content));
+        let found = ObjectId(Blake3::of(&content));
         if found != *id {
             let refusal = Refusal::new(Rule::ObjectDigest, subject(), format!("BLAKE3 {id}"), found.to_string());
             return Err(Fault::Refused(refusal));
@@ -369,12 +372,38 @@ impl Store {
         Ok(content)
     }
 
-    /// Hashes an object from its first byte to its last without keeping it; `progress` is told of each step's bytes.
+    /// Hashes an object from its first byte to its last without keeping it, on all threads; `progress` is told of each step's bytes.
     ///
     /// # Errors
     /// As [`Store::read_object`].
-    pub fn check_object(&self, id: &ObjectId, bytes: u64, role: &str, progress: &dyn Fn(u64)) -> Result<(), Fault> {
-        self.copy_object(id, bytes, role, &mut io::sink(), progress)
+    pub fn check_object(
+        &self,
+        id: &ObjectId,
+        bytes: u64,
+        role: &str,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<(), Fault> {
+        let (mut file, _) = self.open_object(id, Some(bytes), role)?;
+        let path = || self.root.join(Self::object_path(id));
+        let start = file.stream_position().map_err(io_error("read", path()))?;
+        let read = |at: u64, part: &mut [u8]| -> io::Result<()> {
+            file.read_exact_at(part, start.saturating_add(at))?;
+            progress(u64::try_from(part.len()).unwrap_or(0));
+            Ok(())
+        };
+        match Blake3::of_parts(bytes, read) {
+            Ok(found) if found == id.0 => Ok(()),
+            Ok(found) => {
+                let subject = Subject::Object(*id, role.to_owned());
+                let expected = format!("BLAKE3 {id}");
+                Err(Fault::Refused(Refusal::new(Rule::ObjectDigest, subject, expected, found.to_string())))
+            }
+            // It ends before the length it had a moment ago: what is there is hashed as it is.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                self.copy_object(id, bytes, role, &mut io::sink(), progress)
+            }
+            Err(error) => Err(io_error("read", path())(error).into()),
+        }
     }
 
     /// Copies an object into `out` while it is hashed. What was written is the object only when this succeeds.
@@ -465,6 +494,43 @@ impl Store {
         write_durably(&target, bytes, true)
     }
 
+    /// As [`Store::replace_file`] for many files of one folder, with one sync for all where there are many.
+    ///
+    /// # Errors
+    /// When one cannot be written; every file is then what it was, or what it was to be.
+    pub fn replace_files(&self, folder: &str, files: &[(String, Vec<u8>)]) -> Result<(), StoreError> {
+        if files.len() < SYNC_ALL_FROM {
+            return files.iter().try_for_each(|(name, bytes)| self.replace_file(&format!("{folder}/{name}"), bytes));
+        }
+        let folder = self.root.join(folder);
+        fs::create_dir_all(&folder).map_err(io_error("make", &folder))?;
+        let mut written = Vec::new();
+        for (name, bytes) in files {
+            let target = folder.join(name);
+            // Only its path is kept: there may be more files than a process may have open.
+            let temp = write_temp(&target, bytes).map_err(io_error("write", &target))?.into_temp_path();
+            written.push((temp, target));
+        }
+        self.sync_all(written.iter().map(|(temp, _)| temp.as_ref()))?;
+        for (temp, target) in written {
+            temp.persist(&target).map_err(|error| io_error("write", target)(error.error))?;
+        }
+        sync_folder(&folder).map_err(io_error("sync", folder))
+    }
+
+    /// Brings files, or folders, of the store to the disk: each alone, or all that the file system holds where they are many.
+    fn sync_all<'p>(&self, paths: impl ExactSizeIterator<Item = &'p Path>) -> Result<(), StoreError> {
+        #[cfg(target_os = "linux")]
+        if paths.len() >= SYNC_ALL_FROM {
+            let synced = rustix::fs::syncfs(&self.folder).map_err(io::Error::from);
+            return synced.map_err(io_error("sync", &self.root));
+        }
+        for path in paths {
+            File::open(path).and_then(|file| file.sync_all()).map_err(io_error("sync", path))?;
+        }
+        Ok(())
+    }
+
     /// That nothing would be written through a link: the store's own folders and files are real, where they are there.
     ///
     /// # Errors
@@ -538,16 +604,9 @@ pub fn hash_file(mut input: impl Read, progress: &dyn Fn(u64)) -> io::Result<(Ob
 /// # Errors
 /// When it cannot be written; then what was there before is still there.
 pub fn write_durably(target: &Path, bytes: &[u8], replace: bool) -> Result<(), StoreError> {
-    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(target);
     let write = || -> io::Result<()> {
-        if fs::symlink_metadata(target).is_ok_and(|there| !there.is_file()) {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is there and no regular file"));
-        }
-        // Whoever may read the store may read its documents: the process's umask decides, as for objects.
-        let permissions = fs::Permissions::from_mode(0o666);
-        let new = tempfile::Builder::new().prefix(NEW).permissions(permissions).tempfile_in(folder);
-        let mut file = new.map_err(unnamed)?;
-        file.write_all(bytes).map_err(unnamed)?;
+        let file = write_temp(target, bytes)?;
         file.as_file().sync_all()?;
         if replace {
             file.persist(target).map_err(|error| error.error)?;
@@ -564,6 +623,26 @@ pub fn write_durably(target: &Path, bytes: &[u8], replace: bool) -> Result<(), S
 /// An error without the name of a temporary file, which says nothing to anybody.
 pub fn unnamed(error: io::Error) -> io::Error {
     if error.raw_os_error().is_some() { error } else { error.kind().into() }
+}
+
+fn folder_of(target: &Path) -> &Path {
+    target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A temporary file with `bytes` beside `target`, which must be free or a regular file.
+fn write_temp(target: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
+    if fs::symlink_metadata(target).is_ok_and(|there| !there.is_file()) {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is there and no regular file"));
+    }
+    // Whoever may read the store may read its documents: the process's umask decides, as for objects.
+    let permissions = fs::Permissions::from_mode(0o666);
+    let mut file = tempfile::Builder::new()
+        .prefix(NEW)
+        .permissions(permissions)
+        .tempfile_in(folder_of(target))
+        .map_err(unnamed)?;
+    file.write_all(bytes).map_err(unnamed)?;
+    Ok(file)
 }
 
 /// What was renamed into a folder stays there.
@@ -622,7 +701,7 @@ impl Staging<'_> {
     pub fn add_bytes(&mut self, bytes: &[u8]) -> Result<ObjectId, StoreError> {
         let (mut file, path) = self.new_file()?;
         file.write_all(bytes).and_then(|()| file.flush()).map_err(io_error("write", &path))?;
-        let id = ObjectId(crate::digest::Blake3::of(bytes));
+        let id = ObjectId(Blake3::of(bytes));
         self.add(id, path);
         Ok(id)
     }
@@ -685,7 +764,7 @@ impl Staging<'_> {
                 Err(Fault::Error(error)) => return Err(error),
             }
         }
-        self.sync(&new)?;
+        self.store.sync_all(new.iter().map(|object| object.path.as_path()))?;
         let mut folders = BTreeSet::new();
         for object in &new {
             let target = self.store.root.join(Store::object_path(&object.id));
@@ -701,23 +780,8 @@ impl Staging<'_> {
         if !new.is_empty() {
             folders.insert(self.store.root.join("objects"));
         }
-        for folder in folders {
-            sync_folder(&folder).map_err(io_error("sync", folder))?;
-        }
+        self.store.sync_all(folders.iter().map(PathBuf::as_path))?;
         Ok(damaged)
-    }
-
-    fn sync(&self, objects: &[StagedObject]) -> Result<(), StoreError> {
-        #[cfg(target_os = "linux")]
-        if objects.len() >= SYNC_ALL_FROM {
-            let synced = rustix::fs::syncfs(&self.store.folder).map_err(io::Error::from);
-            return synced.map_err(io_error("sync", &self.store.root));
-        }
-        for object in objects {
-            let synced = File::open(&object.path).and_then(|file| file.sync_all());
-            synced.map_err(io_error("sync", &object.path))?;
-        }
-        Ok(())
     }
 }
 

@@ -15,20 +15,22 @@ fuzz_target!(|bytes: &[u8]| {
     let vocab = u32::from(shape / 3) + 1;
     let shard = ScoreShard { bytes: file.len() as u64, codec, object: ObjectId(Blake3::of(file)), rows: u64::from(rows) };
     let Ok((mut reader, start)) = ScoresReader::new(file, &shard, vocab) else { return };
-    let (mut page, mut planes, mut scores) = (RawPage::default(), Vec::new(), Canonical::default());
+    let (mut page, mut room, mut scores) = (RawPage::default(), Vec::new(), Canonical::default());
     let mut decompressor = Decompressor::new().unwrap();
     let mut all = Vec::new();
     let mut good = start.is_ok();
     while good {
         match reader.next_page(&mut page).unwrap() {
-            Ok(true) => good = decode_page(&page, vocab, &mut decompressor, &mut planes).is_ok(),
+            Ok(true) => match decode_page(&page, vocab, &mut decompressor, &mut room) {
+                Ok(planes) => {
+                    scores.set_from_planes(planes);
+                    let _ = (scores.digest(), scores.scan(&[0]));
+                    all.push(planes.to_vec());
+                }
+                Err(_) => good = false,
+            },
             Ok(false) => break,
             Err(_) => good = false,
-        }
-        if good {
-            scores.set_from_planes(&planes);
-            let _ = (scores.digest(), scores.scan(&[0]));
-            all.push(planes.clone());
         }
     }
     let (object, end) = reader.finish().unwrap();

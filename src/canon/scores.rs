@@ -7,10 +7,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::planes::{is_clear, join2, join4, split2, split4};
 use crate::digest::{Blake3, Blake3Stream, Sha256};
 
 /// BLAKE3 key derivation context of the score digest.
 pub const SCORE_DIGEST_CONTEXT: &str = "witnessmark 2026-11-30 score digest v1";
+
+/// Bits of an f32 that are zero in every value that an f16 holds.
+const F16_LOW_BITS: u16 = 0x1fff;
 
 /// A floating-point type of scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -116,7 +120,8 @@ pub fn f32_bits_to_f16(bits: u32) -> Option<u16> {
 #[derive(Debug, Clone)]
 pub struct Canonical {
     dtype: Dtype,
-    bytes: Vec<u8>,
+    /// The tag, then the canonical bytes: what is digested stands in one piece
+    tagged: Vec<u8>,
 }
 
 /// What one pass over a row's values finds. Values compare as numbers: +0 equals −0.
@@ -138,7 +143,7 @@ pub struct Scan {
 
 impl Default for Canonical {
     fn default() -> Self {
-        Self { dtype: Dtype::Bf16, bytes: Vec::new() }
+        Self { dtype: Dtype::Bf16, tagged: vec![Dtype::Bf16.tag()] }
     }
 }
 
@@ -152,13 +157,13 @@ impl Canonical {
     /// The canonical bytes, little-endian.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        self.tagged.get(1..).unwrap_or_default()
     }
 
     /// Number of values.
     #[must_use]
     pub fn vocab(&self) -> usize {
-        self.bytes.len() / self.dtype.size()
+        self.bytes().len() / self.dtype.size()
     }
 
     /// A row from its canonical bytes; none where they are not canonical: another dtype would be narrower, or the bytes are no whole
@@ -167,25 +172,19 @@ impl Canonical {
     pub fn from_canonical(dtype: Dtype, bytes: &[u8]) -> Option<Self> {
         let mut row = Self::default();
         row.set_from_file_row(dtype, bytes);
-        (row.dtype == dtype && row.bytes == bytes && bytes.len().is_multiple_of(dtype.size())).then_some(row)
+        (row.dtype == dtype && row.bytes() == bytes && bytes.len().is_multiple_of(dtype.size())).then_some(row)
     }
 
     /// Takes a row as it stands in a scores file of `dtype`; `row` is `[vocab]`, little-endian.
     pub fn set_from_file_row(&mut self, dtype: Dtype, row: &[u8]) {
         match dtype {
-            Dtype::Bf16 => {
-                self.dtype = Dtype::Bf16;
-                self.bytes.clear();
-                self.bytes.extend_from_slice(row);
-            }
+            Dtype::Bf16 => self.begin(Dtype::Bf16, row.len()).copy_from_slice(row),
             Dtype::F16 => {
                 let halves = row.as_chunks::<2>().0;
-                self.set_from_bits(halves.iter().map(|&half| f16_to_f32_bits(u16::from_le_bytes(half))));
+                let bits = halves.iter().map(|&half| f16_to_f32_bits(u16::from_le_bytes(half)));
+                self.set_from_words(bits.flat_map(u32::to_le_bytes).collect::<Vec<u8>>().as_chunks::<4>().0);
             }
-            Dtype::F32 => {
-                let words = row.as_chunks::<4>().0;
-                self.set_from_bits(words.iter().map(|&word| u32::from_le_bytes(word)));
-            }
+            Dtype::F32 => self.set_from_words(row.as_chunks::<4>().0),
         }
     }
 
@@ -194,35 +193,52 @@ impl Canonical {
         let (p01, p23) = planes.split_at(planes.len() / 2);
         let (p0, p1) = p01.split_at(p01.len() / 2);
         let (p2, p3) = p23.split_at(p23.len() / 2);
-        if is_zero(p0) && is_zero(p1) {
-            self.dtype = Dtype::Bf16;
-            self.bytes.resize(p2.len() * 2, 0);
-            let out = self.bytes.as_chunks_mut::<2>().0;
-            for ((half, &low), &high) in out.iter_mut().zip(p2).zip(p3) {
-                *half = [low, high];
+        if is_clear(p01, 0xff) {
+            join2([p2, p3], self.begin(Dtype::Bf16, p23.len()));
+            return;
+        }
+        join4([p0, p1, p2, p3], self.begin(Dtype::F32, planes.len()));
+        if is_clear(p0, 0xff) && is_clear(p1, F16_LOW_BITS.to_le_bytes()[1]) {
+            self.narrow_to_f16();
+        }
+    }
+
+    /// Makes room for `len` canonical bytes of `dtype`; what stands there is to be written over.
+    fn begin(&mut self, dtype: Dtype, len: usize) -> &mut [u8] {
+        self.dtype = dtype;
+        self.tagged.resize(1 + len, 0);
+        let Some((tag, bytes)) = self.tagged.split_first_mut() else { return &mut [] };
+        *tag = dtype.tag();
+        bytes
+    }
+
+    fn set_from_words(&mut self, words: &[[u8; 4]]) {
+        // A block at a time: one value that is not bf16 is found without looking at the others.
+        let clear = |mask: u32| {
+            let low = |block: &[[u8; 4]]| block.iter().fold(0, |low, &word| low | u32::from_le_bytes(word)) & mask;
+            words.chunks(1024).all(|block| low(block) == 0)
+        };
+        if clear(0xffff) {
+            let out = self.begin(Dtype::Bf16, words.len() * 2).as_chunks_mut::<2>().0;
+            for (half, &word) in out.iter_mut().zip(words) {
+                *half = ((u32::from_le_bytes(word) >> 16) as u16).to_le_bytes();
             }
             return;
         }
-        let low = p0.iter().zip(p1);
-        let high = p2.iter().zip(p3);
-        self.set_from_bits(low.zip(high).map(|((&a, &b), (&c, &d))| u32::from_le_bytes([a, b, c, d])));
+        self.begin(Dtype::F32, words.len() * 4).copy_from_slice(words.as_flattened());
+        if clear(F16_LOW_BITS.into()) {
+            self.narrow_to_f16();
+        }
     }
 
-    fn set_from_bits(&mut self, bits: impl Iterator<Item = u32> + Clone) {
-        self.bytes.clear();
-        let low_bits = bits.clone().fold(0, |low, word| low | word) & 0xffff;
-        if low_bits == 0 {
-            self.dtype = Dtype::Bf16;
-            self.bytes.extend(bits.flat_map(|word| {
-                let [_, _, low, high] = word.to_le_bytes();
-                [low, high]
-            }));
-        } else if bits.clone().all(|word| f32_bits_to_f16(word).is_some()) {
-            self.dtype = Dtype::F16;
-            self.bytes.extend(bits.filter_map(f32_bits_to_f16).flat_map(u16::to_le_bytes));
-        } else {
-            self.dtype = Dtype::F32;
-            self.bytes.extend(bits.flat_map(u32::to_le_bytes));
+    /// Makes a row of f32 one of f16, if f16 holds every value.
+    fn narrow_to_f16(&mut self) {
+        let bits = self.bytes().as_chunks::<4>().0.iter().map(|&word| u32::from_le_bytes(word));
+        let halves: Option<Vec<u16>> = bits.map(f32_bits_to_f16).collect();
+        let Some(halves) = halves else { return };
+        let out = self.begin(Dtype::F16, halves.len() * 2).as_chunks_mut::<2>().0;
+        for (out, half) in out.iter_mut().zip(halves) {
+            *out = half.to_le_bytes();
         }
     }
 
@@ -230,15 +246,15 @@ impl Canonical {
     fn for_each_bits(&self, mut take: impl FnMut(u32)) {
         match self.dtype {
             Dtype::Bf16 => {
-                let halves = self.bytes.as_chunks::<2>().0;
+                let halves = self.bytes().as_chunks::<2>().0;
                 halves.iter().for_each(|&half| take(u32::from(u16::from_le_bytes(half)) << 16));
             }
             Dtype::F16 => {
-                let halves = self.bytes.as_chunks::<2>().0;
+                let halves = self.bytes().as_chunks::<2>().0;
                 halves.iter().for_each(|&half| take(f16_to_f32_bits(u16::from_le_bytes(half))));
             }
             Dtype::F32 => {
-                let words = self.bytes.as_chunks::<4>().0;
+                let words = self.bytes().as_chunks::<4>().0;
                 words.iter().for_each(|&word| take(u32::from_le_bytes(word)));
             }
         }
@@ -249,7 +265,7 @@ impl Canonical {
     pub fn get(&self, token: u32) -> Option<f32> {
         let size = self.dtype.size();
         let start = usize::try_from(token).ok()?.checked_mul(size)?;
-        let bits = match *self.bytes.get(start..start.checked_add(size)?)? {
+        let bits = match *self.bytes().get(start..start.checked_add(size)?)? {
             [low, high] if self.dtype == Dtype::Bf16 => u32::from_le_bytes([0, 0, low, high]),
             [low, high] => f16_to_f32_bits(u16::from_le_bytes([low, high])),
             [a, b, c, d] => u32::from_le_bytes([a, b, c, d]),
@@ -268,32 +284,29 @@ impl Canonical {
     /// The four byte planes of the f32 values, one after the other, into `out`: `[4, vocab]`.
     pub fn write_planes(&self, out: &mut Vec<u8>) {
         let vocab = self.vocab();
-        out.clear();
         out.resize(vocab * 4, 0);
         let (p01, p23) = out.split_at_mut(vocab * 2);
-        let (p2, p3) = p23.split_at_mut(vocab);
-        if self.dtype == Dtype::Bf16 {
-            for ((&[low, high], to2), to3) in self.bytes.as_chunks::<2>().0.iter().zip(p2).zip(p3) {
-                *to2 = low;
-                *to3 = high;
-            }
-            return;
-        }
         let (p0, p1) = p01.split_at_mut(vocab);
-        let mut planes = p0.iter_mut().zip(p1).zip(p2.iter_mut().zip(p3));
-        self.for_each_bits(|bits| {
-            if let Some(((to0, to1), (to2, to3))) = planes.next() {
-                [*to0, *to1, *to2, *to3] = bits.to_le_bytes();
+        let (p2, p3) = p23.split_at_mut(vocab);
+        match self.dtype {
+            Dtype::Bf16 => {
+                p01.fill(0);
+                split2(self.bytes(), [p2, p3]);
             }
-        });
+            Dtype::F16 => {
+                let mut wide = Vec::new();
+                self.write_as(Dtype::F32, &mut wide);
+                split4(&wide, [p0, p1, p2, p3]);
+            }
+            Dtype::F32 => split4(self.bytes(), [p0, p1, p2, p3]),
+        }
     }
 
     /// The score digest: BLAKE3-derive-key of tag ‖ canonical scores.
     #[must_use]
     pub fn digest(&self) -> Blake3 {
         let mut stream = Blake3Stream::derive_key(SCORE_DIGEST_CONTEXT);
-        stream.update(&[self.dtype.tag()]);
-        stream.update(&self.bytes);
+        stream.update(&self.tagged);
         stream.digest()
     }
 
@@ -319,20 +332,19 @@ impl Canonical {
     pub fn write_as(&self, dtype: Dtype, out: &mut Vec<u8>) -> bool {
         out.clear();
         if dtype == self.dtype {
-            out.extend_from_slice(&self.bytes);
+            out.extend_from_slice(self.bytes());
             return true;
         }
-        let mut fits = true;
-        self.for_each_bits(|bits| match dtype {
-            Dtype::F32 => out.extend_from_slice(&bits.to_le_bytes()),
-            Dtype::F16 => match f32_bits_to_f16(bits) {
-                Some(half) => out.extend_from_slice(&half.to_le_bytes()),
-                None => fits = false,
-            },
-            Dtype::Bf16 => fits = false,
-        });
-        if !fits {
-            out.clear();
+        let fits = self.fits(dtype);
+        if fits {
+            out.reserve(self.vocab() * dtype.size());
+            self.for_each_bits(|bits| match dtype {
+                Dtype::F32 => out.extend_from_slice(&bits.to_le_bytes()),
+                // What fits is either of these, and bf16 holds nothing that is not canonically bf16.
+                Dtype::F16 | Dtype::Bf16 => {
+                    out.extend_from_slice(&f32_bits_to_f16(bits).unwrap_or_default().to_le_bytes());
+                }
+            });
         }
         fits
     }
@@ -341,7 +353,7 @@ impl Canonical {
     /// work in.
     pub fn file_digest(&self, dtype: Dtype, scratch: &mut Vec<u8>) -> Option<Sha256> {
         if dtype == self.dtype {
-            return Some(Sha256::of(&self.bytes));
+            return Some(Sha256::of(self.bytes()));
         }
         self.write_as(dtype, scratch).then(|| Sha256::of(scratch))
     }
@@ -353,12 +365,12 @@ impl Canonical {
             Dtype::Bf16 => {
                 let key = |half: &[u8; 2]| key16(i16::from_le_bytes(*half));
                 let value = |key: i16| f32::from_bits(u32::from(unkey16(key)) << 16);
-                scan_keys(self.bytes.as_chunks::<2>().0, key, 0x7f80, value, masked)
+                scan_keys(self.bytes().as_chunks::<2>().0, key, 0x7f80, value, masked)
             }
             Dtype::F16 => {
                 let key = |half: &[u8; 2]| key16(i16::from_le_bytes(*half));
                 let value = |key: i16| f32::from_bits(f16_to_f32_bits(unkey16(key)));
-                scan_keys(self.bytes.as_chunks::<2>().0, key, 0x7c00, value, masked)
+                scan_keys(self.bytes().as_chunks::<2>().0, key, 0x7c00, value, masked)
             }
             Dtype::F32 => {
                 let key = |word: &[u8; 4]| {
@@ -367,7 +379,7 @@ impl Canonical {
                     key + i32::from(key == -1)
                 };
                 let value = |key: i32| f32::from_bits((key ^ ((key >> 31) & i32::MAX)).cast_unsigned());
-                scan_keys(self.bytes.as_chunks::<4>().0, key, 0x7f80_0000, value, masked)
+                scan_keys(self.bytes().as_chunks::<4>().0, key, 0x7f80_0000, value, masked)
             }
         }
     }
@@ -451,11 +463,6 @@ fn key16(bits: i16) -> i16 {
 
 fn unkey16(key: i16) -> u16 {
     (key ^ ((key >> 15) & i16::MAX)).cast_unsigned()
-}
-
-fn is_zero(plane: &[u8]) -> bool {
-    let (words, rest) = plane.as_chunks::<64>();
-    words.iter().all(|word| word.iter().fold(0, |any, byte| any | byte) == 0) && rest.iter().all(|&byte| byte == 0)
 }
 
 #[cfg(test)]

@@ -173,12 +173,10 @@ impl<'a> Replica<'a> {
     /// The scores of a page.
     pub(super) fn decode(&self, page: &RawPage) -> Result<Canonical, DrillError> {
         let mut decompressor = Decompressor::new().map_err(io_error("set up", "a decompressor"))?;
-        let mut planes = Vec::new();
-        if let Err(fault) = decode_page(page, self.vocab, &mut decompressor, &mut planes) {
-            return Err(DrillError::Control(format!("expected {}, found {}", fault.expected, fault.found)));
-        }
-        let mut scores = Canonical::default();
-        scores.set_from_planes(&planes);
+        let (mut room, mut scores) = (Vec::new(), Canonical::default());
+        let planes = decode_page(page, self.vocab, &mut decompressor, &mut room)
+            .map_err(|fault| DrillError::Control(format!("expected {}, found {}", fault.expected, fault.found)))?;
+        scores.set_from_planes(planes);
         Ok(scores)
     }
 

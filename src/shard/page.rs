@@ -7,8 +7,9 @@ use std::io;
 
 use zstd::zstd_safe;
 
-use super::ShardFault;
 use super::thrift::{Reader, Struct};
+use super::{ShardFault, lz4};
+use crate::canon::scores::Canonical;
 use crate::manifest::Codec;
 
 /// No page header is longer: six varints of at most five bytes, with their field headers.
@@ -101,7 +102,8 @@ impl PageHeader {
 pub struct Compressor {
     codec: Codec,
     zstd: zstd_safe::CCtx<'static>,
-    plane: Vec<u8>,
+    planes: Vec<u8>,
+    room: Vec<u8>,
 }
 
 impl Compressor {
@@ -112,7 +114,23 @@ impl Compressor {
     pub fn new(codec: Codec) -> io::Result<Self> {
         let mut zstd = zstd_safe::CCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)?;
         zstd.set_parameter(zstd_safe::CParameter::CompressionLevel(ZSTD_LEVEL)).map_err(zstd_error)?;
-        Ok(Self { codec, zstd, plane: Vec::new() })
+        Ok(Self { codec, zstd, planes: Vec::new(), room: Vec::new() })
+    }
+
+    /// The body of the page of a row, into `out`, replacing what is there.
+    ///
+    /// # Errors
+    /// When a compressor fails.
+    pub fn compress_row(&mut self, scores: &Canonical, out: &mut Vec<u8>) -> io::Result<()> {
+        if self.codec == Codec::None {
+            scores.write_planes(out);
+            return Ok(());
+        }
+        let mut planes = std::mem::take(&mut self.planes);
+        scores.write_planes(&mut planes);
+        let result = self.compress(&planes, out);
+        self.planes = planes;
+        result
     }
 
     /// Compresses the planes of a row, `[4, vocab]`, into `out`, replacing what is there.
@@ -124,9 +142,9 @@ impl Compressor {
         match self.codec {
             Codec::None => out.extend_from_slice(planes),
             Codec::Lz4 => {
-                out.resize(lz4_flex::block::get_maximum_output_size(planes.len()), 0);
-                let len = lz4_flex::block::compress_into(planes, out).map_err(io::Error::other)?;
-                out.truncate(len);
+                self.room.resize(lz4_flex::block::get_maximum_output_size(planes.len()), 0);
+                let len = lz4_flex::block::compress_into(planes, &mut self.room).map_err(io::Error::other)?;
+                out.extend_from_slice(&self.room[..len]);
             }
             Codec::Zstd => {
                 for plane in planes.chunks_exact((planes.len() / 4).max(1)) {
@@ -138,10 +156,10 @@ impl Compressor {
     }
 
     fn compress_plane(&mut self, plane: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
-        self.plane.resize(zstd_safe::compress_bound(plane.len()), 0);
-        let len = self.zstd.compress2(self.plane.as_mut_slice(), plane).map_err(zstd_error)?;
+        self.room.resize(zstd_safe::compress_bound(plane.len()), 0);
+        let len = self.zstd.compress2(self.room.as_mut_slice(), plane).map_err(zstd_error)?;
         if len * 100 < plane.len() * WORTHWHILE_PERCENT {
-            out.extend_from_slice(&self.plane[..len]);
+            out.extend_from_slice(&self.room[..len]);
         } else {
             write_raw_frame(plane, out);
         }
@@ -177,37 +195,39 @@ impl Decompressor {
         Ok(Self { zstd: zstd_safe::DCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)? })
     }
 
-    /// Decompresses a page's body into the planes of a row, `[4, vocab]`, whose length `planes` has.
+    /// The planes of a row, `[4, vocab]`, that a page's body holds: decompressed into `planes`, which has their length, or the body itself where
+    /// it is not compressed.
     ///
     /// # Errors
     /// When the body is not what the codec's row of the table in format section 8.2 says, to the last byte.
-    pub fn decompress(&mut self, codec: Codec, body: &[u8], planes: &mut [u8]) -> Result<(), ShardFault> {
+    pub fn decompress<'a>(
+        &mut self,
+        codec: Codec,
+        body: &'a [u8],
+        planes: &'a mut [u8],
+    ) -> Result<&'a [u8], ShardFault> {
         match codec {
+            Codec::None if body.len() == planes.len() => return Ok(body),
             Codec::None => {
-                if body.len() != planes.len() {
-                    let found = format!("{} bytes", body.len());
-                    return Err(ShardFault::new(format!("{} bytes", planes.len()), found));
-                }
-                planes.copy_from_slice(body);
-                Ok(())
+                let found = format!("{} bytes", body.len());
+                return Err(ShardFault::new(format!("{} bytes", planes.len()), found));
             }
-            Codec::Lz4 => match lz4_flex::block::decompress_into(body, planes) {
-                Ok(len) if len == planes.len() => Ok(()),
-                Ok(len) => Err(ShardFault::new(format!("{} bytes in the LZ4 block", planes.len()), len.to_string())),
-                Err(error) => Err(ShardFault::new("an LZ4 block of a row", error.to_string())),
-            },
+            Codec::Lz4 => {
+                let expected = planes.len();
+                lz4::decompress(body, planes)
+                    .map_err(|found| ShardFault::new(format!("an LZ4 block of {expected} bytes"), found))?;
+            }
             Codec::Zstd => {
                 let mut rest = body;
                 for plane in planes.chunks_exact_mut((planes.len() / 4).max(1)) {
                     rest = self.decompress_plane(rest, plane)?;
                 }
-                if rest.is_empty() {
-                    Ok(())
-                } else {
-                    Err(ShardFault::new("four zstd frames a page", format!("{} bytes after them", rest.len())))
+                if !rest.is_empty() {
+                    return Err(ShardFault::new("four zstd frames a page", format!("{} bytes after them", rest.len())));
                 }
             }
         }
+        Ok(planes)
     }
 
     fn decompress_plane<'a>(&mut self, body: &'a [u8], plane: &mut [u8]) -> Result<&'a [u8], ShardFault> {
@@ -254,8 +274,8 @@ mod tests {
                 let mut body = Vec::new();
                 Compressor::new(codec).unwrap().compress(&planes, &mut body).unwrap();
                 let mut again = vec![0xee; planes.len()];
-                Decompressor::new().unwrap().decompress(codec, &body, &mut again).unwrap();
-                assert!(again == planes, "{codec:?} {vocab}");
+                let found = Decompressor::new().unwrap().decompress(codec, &body, &mut again).unwrap() == planes;
+                assert!(found, "{codec:?} {vocab}");
                 body.push(0);
                 assert!(
                     Decompressor::new().unwrap().decompress(codec, &body, &mut again).is_err(),

@@ -105,6 +105,12 @@ fn footer_start(values: u64) -> Struct {
     Struct::default().i32(1, 1).structs(2, [root, column].into_iter()).i64(3, values)
 }
 
+/// The CRC that stands in the header of a page with this body.
+#[must_use]
+pub fn page_crc(body: &[u8]) -> u32 {
+    crc32fast::hash(body)
+}
+
 /// Writes a scores shard page by page.
 pub struct ScoresWriter<W> {
     out: W,
@@ -124,7 +130,7 @@ impl<W: Write> ScoresWriter<W> {
     }
 
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.hash.update(bytes);
+        self.hash.update_wide(bytes);
         self.out.write_all(bytes)
     }
 
@@ -133,11 +139,19 @@ impl<W: Write> ScoresWriter<W> {
     /// # Errors
     /// When the output cannot be written.
     pub fn push_page(&mut self, body: &[u8]) -> io::Result<()> {
+        self.push_page_with(body, page_crc(body))
+    }
+
+    /// As [`ScoresWriter::push_page`], with the CRC made elsewhere: [`page_crc`].
+    ///
+    /// # Errors
+    /// When the output cannot be written.
+    pub fn push_page_with(&mut self, body: &[u8], crc: u32) -> io::Result<()> {
         let compressed = u32::try_from(body.len()).map_err(io::Error::other)?;
         let header = PageHeader {
             uncompressed: self.layout.vocab * 4,
             compressed,
-            crc: crc32fast::hash(body),
+            crc,
             values: self.layout.vocab,
             encoding: Encoding::ByteStreamSplit,
         }
@@ -228,18 +242,17 @@ impl<R: Read> ScoresReader<R> {
 
     /// Takes up to `len` bytes, fewer only at the end of the object, into `out`, replacing what is there.
     fn take(&mut self, len: usize, out: &mut Vec<u8>) -> io::Result<()> {
-        out.clear();
         let from_carry = len.min(self.carry.len());
-        out.extend(self.carry.drain(..from_carry));
-        while out.len() < len && self.remaining > 0 {
-            let step = (len - out.len()).min(READ_STEP).min(usize::try_from(self.remaining).unwrap_or(READ_STEP));
-            let start = out.len();
-            out.resize(start + step, 0);
-            let Some(target) = out.get_mut(start..) else { break };
-            self.input.read_exact(target)?;
-            self.hash.update(target);
-            self.remaining -= long(step);
+        let from_input = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(len - from_carry);
+        // Not cleared: what is written over need not be made zero first.
+        out.resize(from_carry + from_input, 0);
+        let (carried, read) = out.split_at_mut(from_carry);
+        for (to, from) in carried.iter_mut().zip(self.carry.drain(..from_carry)) {
+            *to = from;
         }
+        self.input.read_exact(read)?;
+        self.hash.update_wide(read);
+        self.remaining -= long(from_input);
         Ok(())
     }
 
@@ -394,26 +407,26 @@ fn read_locations(index: &[u8], rows: u64) -> Option<Vec<(u64, u32)>> {
     Some(pages)
 }
 
-/// Checks and decompresses a page into the planes of its row; `planes` is resized to `[4, vocab]`.
+/// Checks a page and gives the planes of its row, `[4, vocab]`: decompressed into `room`, which is resized, or the page's own bytes.
 ///
 /// # Errors
 /// When header, CRC or body are not those of a row of `vocab` scores.
-pub fn decode_page(
-    page: &RawPage,
+pub fn decode_page<'a>(
+    page: &'a RawPage,
     vocab: u32,
     decompressor: &mut Decompressor,
-    planes: &mut Vec<u8>,
-) -> Result<(), ShardFault> {
+    room: &'a mut Vec<u8>,
+) -> Result<&'a [u8], ShardFault> {
     let (Some(header), Some(codec)) = (page.header, page.codec) else { return Err(ShardFault::new("a page", "none")) };
     let size = u64::from(vocab) * 4;
     if header.values != vocab || u64::from(header.uncompressed) != size {
         let found = format!("{} values in {} bytes", header.values, header.uncompressed);
         return Err(ShardFault::new(format!("{vocab} values in {size} bytes"), found));
     }
-    let crc = crc32fast::hash(&page.body);
+    let crc = page_crc(&page.body);
     if crc != header.crc {
         return Err(ShardFault::new(format!("page CRC {:08x}", header.crc), format!("{crc:08x}")));
     }
-    planes.resize(usize::try_from(size).unwrap_or(0), 0);
-    decompressor.decompress(codec, &page.body, planes)
+    room.resize(usize::try_from(size).unwrap_or(0), 0);
+    decompressor.decompress(codec, &page.body, room)
 }

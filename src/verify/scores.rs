@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Seek};
+use std::io::{self, BufReader, Seek};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
@@ -36,7 +36,7 @@ struct Slot {
     rows: Vec<RowWork>,
     filled: usize,
     decompressor: Decompressor,
-    planes: Vec<u8>,
+    room: Vec<u8>,
     scratch: Vec<u8>,
 }
 
@@ -53,7 +53,7 @@ struct PageStream<'p> {
     store: &'p Store,
     shards: std::slice::Iter<'p, ScoreShard>,
     vocab: u32,
-    open: Option<(ScoresReader<File>, &'p ScoreShard)>,
+    open: Option<(ScoresReader<BufReader<File>>, &'p ScoreShard)>,
     number: usize,
     /// Rows of the shards before the open one, and pages taken from it
     base: usize,
@@ -106,6 +106,8 @@ impl<'p> PageStream<'p> {
             }
         };
         let path = self.store.root().join(Store::object_path(&shard.object));
+        // For the headers, and for pages that are as small; longer reads go past the buffer.
+        let file = BufReader::with_capacity(8 << 10, file);
         let (reader, start) = ScoresReader::new(file, shard, self.vocab).map_err(io_error("read", path))?;
         self.open = Some((reader, shard));
         if let Err(fault) = start {
@@ -249,10 +251,9 @@ impl ScoresPass {
             meter.expect(shards.iter().map(|shard| shard.bytes).sum());
         }
         let row_bytes = usize::try_from(vocab).unwrap_or(0) * 4;
-        let (rows_a_slot, slots) = pipeline::shape(row_bytes);
-        let make_set = || -> Result<Vec<Slot>, StoreError> {
-            (0..slots).map(|_| Slot::new(rows_a_slot).map_err(io_error("set up", "a decompressor"))).collect()
-        };
+        let count = sample.as_ref().map_or(rows.len(), Vec::len);
+        let slot = |rows| Slot::new(rows).map_err(io_error("set up", "a decompressor"));
+        let sets = pipeline::sets(count, row_bytes, slot)?;
         let store = pass.catalog.store();
         let shards = shards.iter();
         let mut pages = match sample {
@@ -283,7 +284,7 @@ impl ScoresPass {
         let mut f32_stream = declared.f32_sha256_at_capture.map(|_| Sha256Stream::default());
         let mut wide = Vec::new();
         pipeline::run(
-            [make_set()?, make_set()?],
+            sets,
             |slot: &mut Slot| {
                 if meter.is_stopped() {
                     return Err(VerifyError::Interrupted);
@@ -395,15 +396,15 @@ impl Pass<'_, '_> {
 impl Slot {
     fn new(rows: usize) -> io::Result<Self> {
         let rows = (0..rows).map(|_| RowWork::default()).collect();
-        Ok(Self { rows, filled: 0, decompressor: Decompressor::new()?, planes: Vec::new(), scratch: Vec::new() })
+        Ok(Self { rows, filled: 0, decompressor: Decompressor::new()?, room: Vec::new(), scratch: Vec::new() })
     }
 
     fn work(&mut self, declared: &ScoresDeclaration, vocab: u32, rows: &[Row]) {
         for work in self.rows.iter_mut().take(self.filled) {
             let Some(row) = rows.get(work.index) else { continue };
-            let decoded = decode_page(&work.page, vocab, &mut self.decompressor, &mut self.planes);
-            work.result = Some(decoded.map(|()| {
-                work.canonical.set_from_planes(&self.planes);
+            let decoded = decode_page(&work.page, vocab, &mut self.decompressor, &mut self.room);
+            work.result = Some(decoded.map(|planes| {
+                work.canonical.set_from_planes(planes);
                 Facts::derive(&work.canonical, row, declared, &mut self.scratch)
             }));
         }

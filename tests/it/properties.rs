@@ -203,12 +203,12 @@ fn feed(bytes: &[u8], rows_count: u64, vocab: u32) {
         let object = ObjectId(witnessmark::digest::Blake3::of(bytes));
         let shard = ScoreShard { bytes: long(bytes.len()), codec, object, rows: rows_count };
         let (mut reader, _) = ScoresReader::new(Cursor::new(bytes), &shard, vocab).unwrap();
-        let (mut page, mut planes) = (RawPage::default(), Vec::new());
+        let (mut page, mut room) = (RawPage::default(), Vec::new());
         let mut decompressor = Decompressor::new().unwrap();
         while reader.next_page(&mut page).unwrap() == Ok(true) {
-            if decode_page(&page, vocab, &mut decompressor, &mut planes).is_ok() {
+            if let Ok(planes) = decode_page(&page, vocab, &mut decompressor, &mut room) {
                 let mut canonical = Canonical::default();
-                canonical.set_from_planes(&planes);
+                canonical.set_from_planes(planes);
                 assert!(canonical.scan(&[0, 3]).max_count <= vocab);
             }
         }

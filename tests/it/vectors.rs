@@ -419,11 +419,10 @@ fn read_scores(file: &[u8], codec: Codec, rows: u64, vocab: u32) -> Result<Vec<V
     let shard = ScoreShard { bytes, codec, object: ObjectId(Blake3([0; 32])), rows };
     let (mut reader, start) = ScoresReader::new(file, &shard, vocab).unwrap();
     start?;
-    let (mut page, mut planes, mut out) = (RawPage::default(), Vec::new(), Vec::new());
+    let (mut page, mut room, mut out) = (RawPage::default(), Vec::new(), Vec::new());
     let mut decompressor = Decompressor::new().unwrap();
     while reader.next_page(&mut page).unwrap()? {
-        decode_page(&page, vocab, &mut decompressor, &mut planes)?;
-        out.push(planes.clone());
+        out.push(decode_page(&page, vocab, &mut decompressor, &mut room)?.to_vec());
     }
     let (id, good) = reader.finish().unwrap();
     assert_eq!(id.0, Blake3::of(file));
