@@ -76,6 +76,9 @@ fn plan(out: &mut String, runs: &[&Run]) -> std::fmt::Result {
     writeln!(out, "requests = {}", prompts.len())?;
     writeln!(out, "new_tokens = {}", tokens.unwrap_or_else(|| longest.map_or(1, |n| u64::try_from(n).unwrap_or(1))))?;
     let concurrencies: BTreeSet<u32> = runs.iter().filter_map(|run| run.requested_concurrency()).collect();
+    if concurrencies.is_empty() {
+        return Ok(());
+    }
     writeln!(out, "\n[strata]\nconcurrency = {}\nphases = [\"prefill\", \"decode\"]", numbers(&concurrencies))?;
     let mut places: BTreeMap<(&str, &str), BTreeMap<u32, u32>> = BTreeMap::new();
     for run in runs {
@@ -122,7 +125,8 @@ fn require(out: &mut String, captures: &[(&Run, &[Row])], runs: &[&Run]) -> std:
     writeln!(out, "no_speculation = {}", off("schedule.speculation"))?;
     let bound = |run: &&Run| text_of(run, "engine.commit").or(text_of(run, "engine.binary_sha256")).is_some();
     writeln!(out, "engine_bound = {}", runs.iter().all(bound))?;
-    writeln!(out, "concurrency_reached = true\nmax_recomputed = 0")?;
+    let declared = runs.iter().all(|run| run.requested_concurrency().is_some());
+    writeln!(out, "concurrency_reached = {declared}\nmax_recomputed = 0")?;
     let lengths = runs.iter().flat_map(|run| run.requests.iter());
     let window = lengths.map(|request| request.prompt_token_ids.len() + request.output_token_ids.len()).max();
     writeln!(out, "window = {}", window.unwrap_or(1))

@@ -28,6 +28,7 @@ mod made_up;
 mod numerics;
 mod proofs;
 mod properties;
+mod qualify;
 mod receipts;
 mod reports;
 mod samples;
