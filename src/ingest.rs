@@ -143,7 +143,12 @@ impl Ingest {
         }
         let Some((file, len)) = self.open(file_name)? else { return Ok(None) };
         if len > MAX_RUN_JSON {
-            self.refuse(Rule::LimitExceeded, file_name, format!("at most {MAX_RUN_JSON} bytes"), format!("{len} bytes"));
+            self.refuse(
+                Rule::LimitExceeded,
+                file_name,
+                format!("at most {MAX_RUN_JSON} bytes"),
+                format!("{len} bytes"),
+            );
             return Ok(None);
         }
         let mut run_bytes = Vec::new();

@@ -89,7 +89,11 @@ pub fn bundled(made: &Made, file: &str) -> String {
     let header = &made.header;
     let entries = long(header.entries.len());
     let objects = count(long(header.objects.len()), "object");
-    page.line(format_args!("{file}: {} in {objects}, {}", if entries == 1 { "1 entry".to_owned() } else { format!("{entries} entries") }, bytes(made.bytes)));
+    page.line(format_args!(
+        "{file}: {} in {objects}, {}",
+        if entries == 1 { "1 entry".to_owned() } else { format!("{entries} entries") },
+        bytes(made.bytes)
+    ));
     page.field(
         "log",
         format_args!("origin {}, size {}, root {}", header.head.origin, header.head.size, header.head.root),

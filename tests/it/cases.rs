@@ -113,7 +113,16 @@ impl<'c> Trial<'c> {
     fn new(case: &'c Case) -> Self {
         let capture = case.base.as_deref().map(Capture::base);
         let bench = Bench::new();
-        Self { case, bench, capture, stored: false, in_files: false, handed: false, faults: Vec::new(), said: String::new() }
+        Self {
+            case,
+            bench,
+            capture,
+            stored: false,
+            in_files: false,
+            handed: false,
+            faults: Vec::new(),
+            said: String::new(),
+        }
     }
 
     fn dir(&self) -> PathBuf {

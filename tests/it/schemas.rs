@@ -854,7 +854,9 @@ fn specs() {
         with("[[runs]]\nrole = \"oracle\"\nmode = \"tap\"\nconcurrency = [1]\nrepetitions = 1"),
         with("[[runs]]\nrole = \"judge\"\nmode = \"baseline\"\nconcurrency = [1]\nrepetitions = 1"),
         with("[[runs]]\nrole = \"oracle\"\nmode = \"baseline\"\nconcurrency = [1]\nrepetitions = 0"),
-        with("[[runs]]\nrole = \"oracle\"\nmode = \"baseline\"\nconcurrency = [1]\nrepetitions = 1\npartition = \"test\""),
+        with(
+            "[[runs]]\nrole = \"oracle\"\nmode = \"baseline\"\nconcurrency = [1]\nrepetitions = 1\npartition = \"test\"",
+        ),
         with("[comparison]\nobserved_shape = \"similar\""),
         with("[comparison]\ninertness_margin = 1.5"),
     ];

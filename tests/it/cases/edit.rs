@@ -227,10 +227,19 @@ pub(super) enum ForgerEdit {
 #[serde(tag = "op", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum HandedEdit {
     /// Runs `witnessmark` on the store that the capture was sealed into; it must succeed
-    Command { line: String },
+    Command {
+        line: String,
+    },
     /// A value of a proof, or of the header of a bundle, by dotted path; written back in canonical form
-    DocumentSet { file: String, path: String, value: toml::Value },
-    DocumentRemove { file: String, path: String },
+    DocumentSet {
+        file: String,
+        path: String,
+        value: toml::Value,
+    },
+    DocumentRemove {
+        file: String,
+        path: String,
+    },
 }
 
 /// A TOML value as JSON.
