@@ -4,7 +4,7 @@
 //! is sealed; a `Run` is parsed from them at each use and never copied anywhere. Unknown keys are kept and so bound. A key
 //! with the value null counts as absent. See `specs/format-v1.md`, section 10, and `schemas/run.schema.json`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -368,6 +368,13 @@ pub fn check_path(path: &str) -> Result<(), &'static str> {
         return Err("an absolute path, or a component that is empty, . or ..");
     }
     Ok(())
+}
+
+/// The first of some paths that is a folder on the way to another: no file system has both.
+#[must_use]
+pub fn folder_and_file<'p>(paths: &BTreeSet<&'p str>) -> Option<&'p str> {
+    let folders = |path: &'p str| path.match_indices('/').filter_map(move |(at, _)| path.get(..at));
+    paths.iter().flat_map(|path| folders(path)).find(|folder| paths.contains(folder))
 }
 
 struct Reader {

@@ -5,7 +5,6 @@
 //! captures under an equal head give equal bytes. It never makes a foreign entry an act of the own log. See `specs/format-v1.md`, section 14.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
@@ -14,14 +13,14 @@ use crate::catalog::{
     BUNDLES, Catalog, Resolved, check_document, check_own_head, parse_manifest, read_document, read_manifest,
 };
 use crate::digest::Sha256;
-use crate::id::{CaptureId, ObjectId};
+use crate::id::{CaptureId, ObjectId, long};
 use crate::log::Log;
 use crate::manifest::{Act, BUNDLE_SCHEMA, BundleHeader, BundledObject, Entry, MAX_DOCUMENT, Manifest, ProvedEntry};
 use crate::meter::Meter;
 use crate::proof::check_header;
 use crate::qualify::Recorded;
 use crate::refusal::{Refusal, Rule, Subject};
-use crate::store::{Fault, Span, Store, StoreError, io_error};
+use crate::store::{Fault, Found, Span, Store, StoreError, io_error, open_regular};
 
 /// The first bytes of a bundle.
 pub const MAGIC: &[u8; 22] = b"witnessmark.bundle/v1\n";
@@ -34,10 +33,6 @@ pub struct Made {
     pub header: BundleHeader,
     /// Its length
     pub bytes: u64,
-}
-
-fn long(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
 }
 
 fn refuse(rule: Rule, expected: impl Into<String>, found: impl Into<String>) -> Refusal {
@@ -165,7 +160,7 @@ pub fn write(
     let objects = implied(named.iter());
     let header = BundleHeader { entries, head: catalog.log.head(store), objects, schema: BUNDLE_SCHEMA.to_owned() };
     let encoded = document::encode(&header);
-    let encoded = encoded.map_err(|source| StoreError::Damaged { path: store.root().to_owned(), source })?;
+    let encoded = encoded.map_err(|source| StoreError::Document { path: store.root().to_owned(), source })?;
     if long(encoded.len()) > MAX_DOCUMENT {
         let expected = format!("a header of at most {MAX_DOCUMENT} bytes");
         return Err(Fault::Refused(refuse(Rule::LimitExceeded, expected, format!("{} bytes", encoded.len()))));
@@ -228,10 +223,13 @@ impl Bundle {
     /// When it cannot be read.
     ///
     /// # Refusals
-    /// The inner error, where nothing more can be looked at: schema-invalid, limit-exceeded, json-not-canonical.
+    /// The inner error, where nothing more can be looked at: not-a-regular-file, schema-invalid, limit-exceeded, json-not-canonical.
     pub fn open(path: &Path) -> Result<Result<Self, Refusal>, StoreError> {
-        let mut file = File::open(path).map_err(io_error("open", path))?;
-        let len = file.metadata().map_err(io_error("stat", path))?.len();
+        let (mut file, len) = match open_regular(path, true)? {
+            Found::File(file, len) => (file, len),
+            Found::Nothing => return Err(io_error("open", path)(io::ErrorKind::NotFound.into())),
+            Found::NotRegular(what) => return Ok(Err(refuse(Rule::NotARegularFile, "a regular file", what))),
+        };
         let (header, encoded) = match read_start(&mut file).map_err(io_error("read", path))? {
             Ok(start) => start,
             Err(refusal) => return Ok(Err(refusal)),

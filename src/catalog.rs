@@ -388,6 +388,18 @@ fn read_ref(store: &Store, file: &str) -> Result<Ref, Fault> {
     }
 }
 
+/// The capture that a run id names at this moment; none where its ref is damaged, too.
+///
+/// # Errors
+/// When the ref cannot be read.
+pub fn named(store: &Store, name: &str) -> Result<Option<CaptureId>, StoreError> {
+    match read_ref(store, &ref_file_name(name)) {
+        Ok(found) => Ok(Some(found.capture)),
+        Err(Fault::Refused(_)) => Ok(None),
+        Err(Fault::Error(error)) => Err(error),
+    }
+}
+
 /// Writes the ref of a run id.
 ///
 /// # Errors
@@ -395,6 +407,6 @@ fn read_ref(store: &Store, file: &str) -> Result<Ref, Fault> {
 pub fn write_ref(store: &Store, name: &str, capture: CaptureId) -> Result<(), StoreError> {
     let value = Ref { capture, name: name.to_owned(), schema: REF_SCHEMA.to_owned() };
     let bytes =
-        document::encode(&value).map_err(|source| StoreError::Damaged { path: store.root().to_owned(), source })?;
+        document::encode(&value).map_err(|source| StoreError::Document { path: store.root().to_owned(), source })?;
     store.replace_file(&format!("{RUNS}/{}", ref_file_name(name)), &bytes)
 }

@@ -10,6 +10,9 @@ use std::sync::Arc;
 use clap::Parser;
 
 use crate::meter::Meter;
+use crate::refusal::Refusal;
+use crate::report::text::printable;
+use crate::store::StoreError;
 
 mod args;
 mod bundle;
@@ -19,9 +22,11 @@ mod drill;
 mod explain;
 mod export;
 mod gc;
+mod input;
 mod log;
 mod manual;
 mod out;
+mod output;
 mod progress;
 mod proof;
 mod qualify;
@@ -35,6 +40,7 @@ mod verify;
 
 use args::{Args, Command};
 use out::Out;
+use output::Output;
 
 /// How a command ended: the exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,6 +61,9 @@ enum CliError {
     /// The command line is wrong
     #[error("{0}")]
     Usage(String),
+    /// The store itself breaks a rule
+    #[error("{0}")]
+    Refused(Box<Refusal>),
     /// Something could not be read or written
     #[error("{0}")]
     Failed(String),
@@ -70,9 +79,12 @@ const USAGE: u8 = 64;
 /// More threads than this help nobody, and each costs memory.
 const MAX_THREADS: usize = 256;
 
-impl From<crate::store::StoreError> for CliError {
-    fn from(error: crate::store::StoreError) -> Self {
-        Self::Failed(error.to_string())
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Refused(refusal) => Self::Refused(refusal),
+            error => Self::Failed(error.to_string()),
+        }
     }
 }
 
@@ -101,7 +113,7 @@ impl From<crate::verify::VerifyError> for CliError {
     fn from(error: crate::verify::VerifyError) -> Self {
         match error {
             crate::verify::VerifyError::Interrupted => Self::Interrupted,
-            error @ crate::verify::VerifyError::Store(_) => Self::Failed(error.to_string()),
+            crate::verify::VerifyError::Store(error) => error.into(),
         }
     }
 }
@@ -110,6 +122,7 @@ impl From<crate::export::ExportError> for CliError {
     fn from(error: crate::export::ExportError) -> Self {
         match error {
             crate::export::ExportError::Interrupted => Self::Interrupted,
+            crate::export::ExportError::Store(error) => error.into(),
             error => Self::Failed(error.to_string()),
         }
     }
@@ -119,6 +132,7 @@ impl From<crate::drill::DrillError> for CliError {
     fn from(error: crate::drill::DrillError) -> Self {
         match error {
             crate::drill::DrillError::Interrupted => Self::Interrupted,
+            crate::drill::DrillError::Store(error) => error.into(),
             error => Self::Failed(error.to_string()),
         }
     }
@@ -128,6 +142,7 @@ impl From<crate::seal::SealError> for CliError {
     fn from(error: crate::seal::SealError) -> Self {
         match error {
             crate::seal::SealError::Interrupted => Self::Interrupted,
+            crate::seal::SealError::Store(error) => error.into(),
             error => Self::Failed(error.to_string()),
         }
     }
@@ -144,9 +159,9 @@ struct Context<'o> {
 
 impl Context<'_> {
     /// Says what was refused; `of` is what the refusals are about.
-    fn refused(&mut self, of: &str, refusals: &[crate::refusal::Refusal]) -> Result<Status, CliError> {
+    fn refused(&mut self, of: &str, refusals: &[Refusal]) -> Result<Status, CliError> {
         if self.json {
-            self.out.json(&serde_json::json!({ "refusals": refusals }))?;
+            self.out.json(&serde_json::json!({ "of": of.trim_end_matches(": "), "refusals": refusals }))?;
         } else {
             self.out.print(&crate::report::text::refusals(refusals, of))?;
         }
@@ -156,7 +171,7 @@ impl Context<'_> {
     /// A document, to the byte, into a file or to stdout.
     fn document(&mut self, bytes: &[u8], file: Option<&std::path::Path>) -> Result<(), CliError> {
         let Some(path) = file else { return self.out.bytes(bytes) };
-        crate::store::write_durably(path, bytes, true).map_err(CliError::from)
+        Output::write(path, output::FOR_ALL, bytes)
     }
 
     /// Prose, unless nobody wants it.
@@ -179,8 +194,10 @@ pub fn main() -> ExitCode {
             // Help and version are answers, not errors.
             let usage = error.use_stderr();
             return match error.print() {
-                Ok(()) if usage => ExitCode::from(USAGE),
-                _ => ExitCode::SUCCESS,
+                _ if usage => ExitCode::from(USAGE),
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+                Err(_) => ExitCode::from(Status::Undecided as u8),
             };
         }
     };
@@ -191,10 +208,20 @@ pub fn main() -> ExitCode {
     if let Err(error) = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global() {
         return finish(&mut out, Err(CliError::Failed(error.to_string())));
     }
-    let mut context = Context { out: &mut out, store: args.store, json: args.json, quiet: args.quiet, meter };
-    let result = run(&mut context, args.command);
+    let mut context = Context { out: &mut out, store: store(args.store), json: args.json, quiet: args.quiet, meter };
+    let result = match run(&mut context, args.command) {
+        Err(CliError::Refused(refusal)) => context.refused("store: ", &[*refusal]),
+        result => result,
+    };
     let result = result.and_then(|status| out.flush().map(|()| status));
     finish(&mut out, result)
+}
+
+/// The store that is meant: an environment variable that is empty is as good as none.
+fn store(given: Option<PathBuf>) -> PathBuf {
+    #[expect(clippy::disallowed_methods, reason = "the cli room reads the environment")]
+    let environment = std::env::var_os("WITNESSMARK_STORE").filter(|path| !path.is_empty());
+    given.or(environment.map(PathBuf::from)).unwrap_or_else(|| PathBuf::from("witnessmark-store"))
 }
 
 fn run(context: &mut Context<'_>, command: Command) -> Result<Status, CliError> {
@@ -236,8 +263,10 @@ fn finish(out: &mut Out, result: Result<Status, CliError>) -> ExitCode {
             signals::obey();
             ("interrupted; nothing was published".to_owned(), Status::Undecided as u8)
         }
-        Err(CliError::Usage(message)) => (format!("{message}\nwitnessmark --help shows how"), USAGE),
-        Err(error @ CliError::Failed(_)) => (error.to_string(), Status::Undecided as u8),
+        Err(CliError::Usage(message)) => (format!("{}\nwitnessmark --help shows how", printable(&message)), USAGE),
+        Err(error @ (CliError::Failed(_) | CliError::Refused(_))) => {
+            (printable(&error.to_string()), Status::Undecided as u8)
+        }
     };
     // When stderr is gone too, there is nobody to tell.
     drop(out.say(&format!("error: {message}\n")));

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::canon::scores::Canonical;
-use crate::id::{CaptureId, RequestKey, RowKey, TokenId};
+use crate::id::{CaptureId, RequestKey, RowKey, TokenId, long};
 use crate::row::{FIELDS, Row};
 use crate::verify::{Depth, Verified};
 
@@ -425,8 +425,4 @@ fn compare_row(key: RowKey, a: &Canonical, b: &Canonical) -> ScoreChange {
     }
     let argmax = |scores: &Canonical| TokenId(scores.scan(&[]).argmax);
     ScoreChange { key, max_abs_delta, token_id: TokenId(token), argmax_a: argmax(a), argmax_b: argmax(b) }
-}
-
-fn long(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
 }

@@ -191,6 +191,21 @@ pub struct Trial {
     pub detail: String,
 }
 
+impl Trial {
+    /// Of a corruption that was not made.
+    fn not_made(known: Known, why: String) -> Self {
+        Self {
+            known,
+            verdict: Verdict::NotApplicable,
+            cases: 0,
+            expected: Vec::new(),
+            found: Vec::new(),
+            refusal: None,
+            detail: why,
+        }
+    }
+}
+
 /// A whole drill.
 #[derive(Debug, Clone, Serialize)]
 pub struct Drill {
@@ -237,8 +252,6 @@ pub struct Options<'a> {
     pub only: &'a [String],
     /// Chooses rows, scores and bytes
     pub seed: u64,
-    /// The time for the scratch store's log
-    pub at: Nanos,
 }
 
 /// Holds a drill. `watch` is told of each corruption before it is tried.
@@ -254,7 +267,7 @@ pub fn drill(
 ) -> Result<Drill, DrillError> {
     let scratch = tempfile::Builder::new().prefix("witnessmark-drill-").tempdir();
     let scratch = scratch.map_err(io_error("make", "a scratch folder"))?;
-    let range = Range::prepare(catalog, capture, scratch.path(), options.at, meter)?;
+    let range = Range::prepare(catalog, capture, scratch.path(), meter)?;
     range.check_controls()?;
     let mut trials = Vec::new();
     let wanted = |known: &Known| options.only.is_empty() || options.only.iter().any(|name| name == known.name);
@@ -309,7 +322,6 @@ struct Answer {
 struct Range<'a> {
     scratch: &'a Path,
     meter: &'a Meter,
-    at: Nanos,
     source: Source<'a>,
     replica: Replica<'a>,
     complete: bool,
@@ -322,7 +334,6 @@ impl<'a> Range<'a> {
         catalog: &Catalog<'_>,
         capture: &'a Verified,
         scratch: &'a Path,
-        at: Nanos,
         meter: &'a Meter,
     ) -> Result<Self, DrillError> {
         let dir = scratch.join("capture");
@@ -332,7 +343,7 @@ impl<'a> Range<'a> {
         }
         let referred = referred(catalog, capture);
         let bare = scratch.join("bare");
-        copy_referred(catalog, &bare, &referred, at)?;
+        copy_referred(catalog, &bare, &referred)?;
         let whole = scratch.join("store");
         let own = catalog.manifests_of(capture.capture()).into_iter().find(|id| {
             // A capture may have several manifests: this is the one that was verified.
@@ -340,17 +351,16 @@ impl<'a> Range<'a> {
             ObjectId(crate::digest::Blake3::of(&bytes)) == *id
         });
         let own = own.ok_or_else(|| DrillError::Control("its manifest is not in the log".to_owned()))?;
-        let store = copy_referred(catalog, &whole, &referred, at)?;
+        let store = copy_referred(catalog, &whole, &referred)?;
         for (id, _, _) in capture.manifest().objects().into_iter().chain([(own, 0, String::new())]) {
             copy_object(catalog.store(), &whole, &id)?;
         }
-        Log::append(&store, &[Act::Seal(capture.capture(), own)], at, TOOL)?;
+        Log::append(&store, &[Act::Seal(capture.capture(), own)], AT, TOOL)?;
         write_ref(&store, &capture.run().run_id, capture.capture())?;
         let names = referred.into_iter().map(|(name, _, _)| name).collect();
         Ok(Self {
             scratch,
             meter,
-            at,
             source: Source::new(capture, dir, names)?,
             replica: Replica::new(capture, whole, own)?,
             complete: capture.manifest().capture.complete,
@@ -385,15 +395,7 @@ impl<'a> Range<'a> {
         match cases {
             Ok(cases) => Ok(self.judge(known, cases)),
             Err(Skip::Failed(error)) => Err(error),
-            Err(Skip::NotApplicable(why)) => Ok(Trial {
-                known,
-                verdict: Verdict::NotApplicable,
-                cases: 0,
-                expected: Vec::new(),
-                found: Vec::new(),
-                refusal: None,
-                detail: why,
-            }),
+            Err(Skip::NotApplicable(why)) => Ok(Trial::not_made(known, why)),
         }
     }
 
@@ -456,7 +458,7 @@ impl<'a> Range<'a> {
         let store = Store::open(&root)?;
         let mut batch = Batch::new(&store, Codec::Lz4, None, self.meter)?;
         batch.add(dir, None)?;
-        let outcome = batch.commit(self.at)?.into_iter().next();
+        let outcome = batch.commit(AT)?.into_iter().next();
         Ok(match outcome {
             Some(Outcome::Sealed(sealed)) => Answer { accepted: Some(sealed.capture), findings: Findings::default() },
             Some(Outcome::Refused(findings)) => Answer { accepted: None, findings },
@@ -480,15 +482,9 @@ impl<'a> Range<'a> {
         let count = cases.len();
         let trials = cases.into_iter().map(|case| self.judge_case(known, case, count));
         // Of equal verdicts the first case stands for all.
-        trials.reduce(|worst, trial| if trial.verdict > worst.verdict { trial } else { worst }).unwrap_or(Trial {
-            known,
-            verdict: Verdict::NotApplicable,
-            cases: 0,
-            expected: Vec::new(),
-            found: Vec::new(),
-            refusal: None,
-            detail: "nothing to do it to".to_owned(),
-        })
+        trials
+            .reduce(|worst, trial| if trial.verdict > worst.verdict { trial } else { worst })
+            .unwrap_or_else(|| Trial::not_made(known, "nothing to do it to".to_owned()))
     }
 
     fn judge_case(&self, known: Known, case: Case, cases: usize) -> Trial {
@@ -521,6 +517,8 @@ struct Case {
     answer: Answer,
 }
 
+/// The time of every act in a scratch store: equal seeds give equal answers, whenever the drill is held.
+const AT: Nanos = Nanos(0);
 const TOOL: &str = concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"));
 
 /// Run id, capture and manifest of each run whose tokens the capture was forced along, where the store has them.
@@ -543,7 +541,6 @@ fn copy_referred(
     catalog: &Catalog<'_>,
     root: &Path,
     referred: &[(String, CaptureId, ObjectId)],
-    at: Nanos,
 ) -> Result<Store, DrillError> {
     let store = Store::create(root, catalog.store().origin().to_owned())?;
     let mut acts = Vec::new();
@@ -554,7 +551,7 @@ fn copy_referred(
         acts.push(Act::Seal(*capture, *manifest_id));
         write_ref(&store, name, *capture)?;
     }
-    Log::append(&store, &acts, at, TOOL)?;
+    Log::append(&store, &acts, AT, TOOL)?;
     Ok(store)
 }
 

@@ -14,7 +14,7 @@ use crate::binding::MAX_RUN_JSON;
 use crate::canon::json::Json;
 use crate::digest::hex;
 use crate::fetch::Cursor;
-use crate::id::ObjectId;
+use crate::id::{ObjectId, long};
 use crate::meter::Meter;
 use crate::refusal::{Refusal, Rule, Subject};
 use crate::row::{FIELDS, Row, Value};
@@ -205,8 +205,4 @@ pub fn row_json(row: &Row, number: u64) -> Json {
         members.push((field.name.to_owned(), value));
     }
     Json::Object(members)
-}
-
-fn long(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
 }

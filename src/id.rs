@@ -100,3 +100,9 @@ impl fmt::Display for RowKey {
         write!(f, "{} position {}", self.request, self.position)
     }
 }
+
+/// A length as documents count it.
+#[must_use]
+pub fn long(len: usize) -> u64 {
+    u64::try_from(len).unwrap_or(u64::MAX)
+}

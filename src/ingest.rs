@@ -8,8 +8,6 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Mode, OFlags};
-use rustix::io::Errno;
 use walkdir::WalkDir;
 
 use crate::binding::{MAX_RUN_JSON, MAX_VOCAB, Run, ScoresDeclaration, check_path};
@@ -17,7 +15,7 @@ use crate::canon::json::Json;
 use crate::manifest::{MAX_ATTACHMENTS, MAX_ROWS};
 use crate::refusal::{Findings, NoteKind, Refusal, Rule, Subject};
 use crate::row::{Interner, Row};
-use crate::store::{StoreError, io_error};
+use crate::store::{Found, StoreError, io_error, open_regular};
 
 const RUN: &str = "run.json";
 /// Where a writer keeps run.json until its run ends.
@@ -55,31 +53,6 @@ pub struct Capture {
     pub attachments: Vec<(String, File)>,
 }
 
-enum Opened {
-    File(File, u64),
-    Nothing,
-    NotRegular,
-}
-
-/// Opens a regular file without ever waiting for a pipe; links are followed, except where `follow` is false.
-fn open(path: &Path, follow: bool) -> Result<Opened, StoreError> {
-    let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    if !follow {
-        flags |= OFlags::NOFOLLOW;
-    }
-    let file = match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(file) => File::from(file),
-        Err(Errno::NOENT) => return Ok(Opened::Nothing),
-        Err(Errno::LOOP | Errno::NXIO) => return Ok(Opened::NotRegular),
-        Err(errno) => return Err(io_error("open", path)(errno.into())),
-    };
-    let stat = rustix::fs::fstat(&file).map_err(|errno| io_error("stat", path)(errno.into()))?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Ok(Opened::NotRegular);
-    }
-    Ok(Opened::File(file, u64::try_from(stat.st_size).unwrap_or(0)))
-}
-
 /// Reads the capture directory `dir`.
 ///
 /// # Errors
@@ -114,10 +87,10 @@ impl Ingest {
     }
 
     fn open(&mut self, name: &str) -> Result<Option<(File, u64)>, StoreError> {
-        match open(&self.dir.join(name), true)? {
-            Opened::File(file, len) => return Ok(Some((file, len))),
-            Opened::NotRegular => self.refuse(Rule::NotARegularFile, name, "a regular file", "something else"),
-            Opened::Nothing => self.refuse(Rule::TornCapture, name, "the file", "none"),
+        match open_regular(&self.dir.join(name), true)? {
+            Found::File(file, len) => return Ok(Some((file, len))),
+            Found::NotRegular(what) => self.refuse(Rule::NotARegularFile, name, "a regular file", what),
+            Found::Nothing => self.refuse(Rule::TornCapture, name, "the file", "none"),
         }
         Ok(None)
     }
@@ -328,9 +301,9 @@ impl Ingest {
                 self.refuse(Rule::PathEscape, &label, "a plain relative path", why);
                 continue;
             }
-            match open(&path, false)? {
-                Opened::File(file, _) => out.push((name.to_owned(), file)),
-                Opened::NotRegular | Opened::Nothing => {
+            match open_regular(&path, false)? {
+                Found::File(file, _) => out.push((name.to_owned(), file)),
+                Found::NotRegular(_) | Found::Nothing => {
                     self.refuse(Rule::NotARegularFile, &label, "a regular file", "a link, pipe or device");
                 }
             }

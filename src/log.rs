@@ -475,5 +475,5 @@ fn line_subject(n: usize) -> Subject {
 }
 
 fn encode<T: serde::Serialize>(store: &Store, value: &T) -> Result<Vec<u8>, StoreError> {
-    document::encode(value).map_err(|source| StoreError::Damaged { path: store.root().to_owned(), source })
+    document::encode(value).map_err(|source| StoreError::Document { path: store.root().to_owned(), source })
 }

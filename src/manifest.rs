@@ -33,6 +33,12 @@ pub const MAX_ATTACHMENTS: usize = 65_536;
 /// The largest number of rows of a capture.
 pub const MAX_ROWS: u64 = (1 << 31) - 1;
 
+/// Whether a text is the origin of a log: 32 lower-case hexadecimal digits.
+#[must_use]
+pub fn is_origin(text: &str) -> bool {
+    text.len() == 32 && text.bytes().all(|c| c.is_ascii_digit() || (b'a'..=b'f').contains(&c))
+}
+
 /// The bytes of a sealed file, by digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

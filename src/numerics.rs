@@ -4,9 +4,9 @@
 //! decided by `specs/numerics-v1.md`, and `specs/reference/numerics.py` does the same in Python. Pure: no store, no clock, no threads
 //! within a row. The width of vectors is chosen at run time and does not change a bit.
 
+mod elementary;
 mod interval;
 mod pass;
-mod real;
 mod summary;
 mod terms;
 mod top;
@@ -113,7 +113,7 @@ pub enum CompareError {
 #[derive(Debug, Clone)]
 pub struct Scratch {
     level: Level,
-    exps: Vec<[[f64; real::LANES]; 2]>,
+    exps: Vec<[[f64; elementary::LANES]; 2]>,
 }
 
 impl Default for Scratch {
@@ -145,7 +145,7 @@ pub fn compare(oracle: &[f32], candidate: &[f32], scratch: &mut Scratch) -> Resu
 
 /// Inlined, with all that it calls, into a function for each width of vectors.
 #[inline(always)]
-fn rows(a: &[f32], b: &[f32], exps: &mut Vec<[[f64; real::LANES]; 2]>) -> Result<RowStats, CompareError> {
+fn rows(a: &[f32], b: &[f32], exps: &mut Vec<[[f64; elementary::LANES]; 2]>) -> Result<RowStats, CompareError> {
     let top_a = Top::of(a).ok_or(CompareError::NotAScore)?;
     let top_b = Top::of(b).ok_or(CompareError::NotAScore)?;
     let (Some(max_a), Some(max_b)) = (top_a.max(), top_b.max()) else { return Err(CompareError::NoDistribution) };

@@ -12,8 +12,8 @@ use crate::canon::document;
 use crate::canon::json::Json;
 use crate::canon::scores::{Canonical, Dtype};
 use crate::digest::{Sha256, hex, unhex};
-use crate::id::CaptureId;
-use crate::manifest::{BUNDLE_SCHEMA, BundleHeader, CAPTURE_SCHEMA, CaptureDocument, HEAD_SCHEMA};
+use crate::id::{CaptureId, long};
+use crate::manifest::{BUNDLE_SCHEMA, BundleHeader, CAPTURE_SCHEMA, CaptureDocument, HEAD_SCHEMA, is_origin};
 use crate::merkle::{Size, is_consistent, leaf_hash, root_from_inclusion};
 use crate::refusal::{Refusal, Rule, Subject};
 use crate::row::Row;
@@ -227,7 +227,8 @@ impl Proof {
 /// Everything that is wrong with a bundle's header by itself: schemas, and the proofs that its entries stand in its log.
 ///
 /// # Refusals
-/// schema-invalid, nothing-to-verify, proof-invalid, json-not-canonical where entries are out of order.
+/// schema-invalid, nothing-to-verify, proof-invalid, log-inconsistent where the head is not that of the entries, json-not-canonical where they
+/// are out of order.
 #[must_use]
 pub fn check_header(header: &BundleHeader) -> Vec<Refusal> {
     let mut refusals = Vec::new();
@@ -248,14 +249,27 @@ pub fn check_header(header: &BundleHeader) -> Vec<Refusal> {
             "another order",
         ));
     }
-    for proved in &header.entries {
-        let leaf = document::encode(&proved.entry).map(|bytes| leaf_hash(&bytes)).ok();
-        let root = leaf.and_then(|leaf| root_from_inclusion(leaf, proved.index, header.head.size, &proved.path));
+    if !is_origin(&header.head.origin) {
+        let expected = "an origin of 32 lower-case hexadecimal digits";
+        refusals.push(refuse(Rule::JsonNotCanonical, file, expected, format!("{:?}", header.head.origin)));
+    }
+    let lines: Vec<Vec<u8>> =
+        header.entries.iter().map(|proved| document::encode(&proved.entry).unwrap_or_default()).collect();
+    for (proved, line) in header.entries.iter().zip(&lines) {
+        let root = root_from_inclusion(leaf_hash(line), proved.index, header.head.size, &proved.path);
         if root != Some(header.head.root) {
             let found = root.map_or("a path that does not fit".to_owned(), |root| root.to_string());
             let expected = format!("a path from entry {} to the root {} of the head", proved.index, header.head.root);
             refusals.push(refuse(Rule::ProofInvalid, file, expected, found));
         }
+    }
+    let known: u64 = lines.iter().map(|line| long(line.len()) + 1).sum();
+    let bytes = header.head.bytes.parse::<u64>().ok().filter(|bytes| bytes.to_string() == header.head.bytes);
+    let whole = long(lines.len()) == header.head.size;
+    // Of entries that are not proved nothing follows for the head.
+    if refusals.is_empty() && !bytes.is_some_and(|bytes| if whole { bytes == known } else { bytes > known }) {
+        let expected = format!("a head of {} {known} bytes of entries", if whole { "exactly" } else { "more than" });
+        refusals.push(refuse(Rule::LogInconsistent, file, expected, format!("{:?}", header.head.bytes)));
     }
     refusals
 }

@@ -15,10 +15,10 @@ use crate::binding::ScoresDeclaration;
 use crate::canon::document;
 use crate::canon::json::JsonError;
 use crate::canon::scores::{Canonical, Dtype};
-use crate::catalog::{Catalog, write_ref};
+use crate::catalog::{Catalog, named, write_ref};
 use crate::digest::{Sha256, Sha256Stream};
 use crate::facts::Facts;
-use crate::id::{CaptureId, Nanos, ObjectId, RowKey, TokenId};
+use crate::id::{CaptureId, Nanos, ObjectId, RowKey, TokenId, long};
 use crate::ingest::{self, Capture, Torn};
 use crate::log::Log;
 use crate::manifest::{
@@ -83,6 +83,8 @@ struct Prepared {
     manifest_id: ObjectId,
     manifest: Manifest,
     name: String,
+    /// Whether the name was given instead of the run id
+    given: bool,
     findings: Findings,
 }
 
@@ -167,6 +169,7 @@ impl<'a> Batch<'a> {
     fn prepare(&mut self, dir: &Path, name: Option<&str>) -> Result<Result<Prepared, Findings>, SealError> {
         let (capture, findings) = ingest::open_capture(dir, self.torn)?;
         let Some(capture) = capture else { return Ok(Err(findings)) };
+        let given = name.is_some();
         let name = name.map_or_else(|| capture.run.run_id.clone(), str::to_owned);
         let (catalog, outputs, claimed) = (&self.catalog, &self.outputs, &self.claims);
         let continuations = |run: &str, request: &str| {
@@ -199,16 +202,13 @@ impl<'a> Batch<'a> {
         };
         let capture = manifest.capture.id()?;
         let owner = self.taken.get(&name).copied().or(self.catalog.by_run_id(&name));
-        if let Some(owner) = owner.filter(|owner| *owner != capture) {
-            let subject = Subject::Binding("run_id".to_owned());
-            let expected = format!("{name:?} to be free, or the name of this capture {capture}");
-            let refusal = Refusal::new(Rule::NameTaken, subject, expected, format!("the name of capture {owner}"));
+        if let Some(refusal) = name_taken(&name, given, capture, owner) {
             return Ok(Err(vec![refusal].into()));
         }
         self.taken.insert(name.clone(), capture);
         self.outputs.extend(own);
         let manifest_id = self.staging.add_bytes(&document::encode(&manifest)?)?;
-        Ok(Ok(Prepared { capture, manifest_id, manifest, name, findings }))
+        Ok(Ok(Prepared { capture, manifest_id, manifest, name, given, findings }))
     }
 
     /// Makes all that was prepared part of the store: objects, then log, then refs.
@@ -228,8 +228,12 @@ impl<'a> Batch<'a> {
         let slots: Vec<Result<Prepared, Findings>> = self.slots.into_iter().map(judge).collect();
         let lock = Log::lock(store)?;
         // An orphan that was there, and that this batch relied on, may have been collected since. Nobody collects while the lock is held.
-        let slots: Vec<Result<Prepared, Findings>> =
-            slots.into_iter().map(|slot| slot.and_then(|ready| still_there(store, ready))).collect();
+        // And a name that was free may have been taken.
+        let judge = |slot: Result<Prepared, Findings>| match slot.and_then(|ready| still_there(store, ready)) {
+            Ok(ready) => still_free(store, ready),
+            Err(findings) => Ok(Err(findings)),
+        };
+        let slots = slots.into_iter().map(judge).collect::<Result<Vec<_>, StoreError>>()?;
         let acts: Vec<Act> = slots.iter().flatten().map(|ready| Act::Seal(ready.capture, ready.manifest_id)).collect();
         let places = match Log::append_locked(&lock, store, &acts, at, &tool) {
             Ok(places) => places,
@@ -248,7 +252,7 @@ impl<'a> Batch<'a> {
             outcomes.push(match slot {
                 Err(findings) => Outcome::Refused(findings.sorted()),
                 Ok(ready) => {
-                    if self.catalog.by_run_id(&ready.name) != Some(ready.capture) {
+                    if named(store, &ready.name)? != Some(ready.capture) {
                         write_ref(store, &ready.name, ready.capture)?;
                     }
                     let (entry, new) = places.next().unwrap_or_default();
@@ -280,6 +284,23 @@ fn still_there(store: &Store, ready: Prepared) -> Result<Prepared, Findings> {
         });
     let missing: Vec<Refusal> = missing.collect();
     if missing.is_empty() { Ok(ready) } else { Err(missing.into()) }
+}
+
+/// The capture, if its name is nobody else's now that the log is locked.
+fn still_free(store: &Store, ready: Prepared) -> Result<Result<Prepared, Findings>, StoreError> {
+    let owner = named(store, &ready.name)?;
+    Ok(match name_taken(&ready.name, ready.given, ready.capture, owner) {
+        Some(refusal) => Err(vec![refusal].into()),
+        None => Ok(ready),
+    })
+}
+
+/// A name is one capture's: that of `owner`, if it has one.
+fn name_taken(name: &str, given: bool, capture: CaptureId, owner: Option<CaptureId>) -> Option<Refusal> {
+    let owner = owner.filter(|owner| *owner != capture)?;
+    let subject = if given { Subject::Capture } else { Subject::Binding("run_id".to_owned()) };
+    let expected = format!("{name:?} to be free, or the name of this capture {capture}");
+    Some(Refusal::new(Rule::NameTaken, subject, expected, format!("the name of capture {owner}")))
 }
 
 struct CaptureWriter<'w, 'a> {
@@ -532,8 +553,4 @@ impl ShardOutput<'_, '_> {
         let f32_sha256 = self.f32_stream.map(|stream| stream.digest());
         Ok(ScoresPass { shards: self.shards, facts: self.facts, f32_sha256 })
     }
-}
-
-fn long(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
 }

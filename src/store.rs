@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -16,13 +16,14 @@ use rustix::io::Errno;
 use tempfile::TempDir;
 
 use crate::canon::document;
-use crate::canon::json::JsonError;
+use crate::canon::json::{Json, JsonError};
 use crate::digest::{Blake3Stream, Sha256};
 use crate::id::ObjectId;
-use crate::manifest::{STORE_SCHEMA, StoreDocument};
+use crate::manifest::{STORE_SCHEMA, StoreDocument, is_origin};
 use crate::refusal::{Refusal, Rule, Subject};
 
-const STORE_FILE: &str = "store.json";
+/// The document that makes a folder a store.
+pub const STORE_FILE: &str = "store.json";
 /// The largest store.json, in bytes.
 const MAX_STORE_FILE: u64 = 64 << 10;
 const FOLDERS: [&str; 5] = ["objects", "log", "refs", "refs/runs", "tmp"];
@@ -59,20 +60,23 @@ pub enum StoreError {
         /// Its schema
         found: String,
     },
-    /// A folder or file of the store that is a link or something else
-    #[error("{path} is not a real folder or file (not-a-regular-file): nothing is written through it", path = path.display())]
-    NotReal {
-        /// Which
+    /// The store itself breaks a rule, so that nothing in it can be looked at or written
+    #[error("{0}")]
+    Refused(Box<Refusal>),
+    /// A document could not be made
+    #[error("cannot write a document for {path}: {source}", path = path.display())]
+    Document {
+        /// For which store
         path: PathBuf,
-    },
-    /// store.json is damaged
-    #[error("{path}/store.json is damaged: {source}", path = path.display())]
-    Damaged {
-        /// The folder
-        path: PathBuf,
-        /// What is wrong with it
+        /// Why
         source: JsonError,
     },
+}
+
+impl From<Refusal> for StoreError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(Box::new(refusal))
+    }
 }
 
 /// Attaches what was tried, and on what, to an I/O error.
@@ -92,14 +96,49 @@ pub enum Fault {
 
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
-        Fault::Error(error)
+        match error {
+            StoreError::Refused(refusal) => Fault::Refused(*refusal),
+            error => Fault::Error(error),
+        }
     }
 }
 
-enum Found {
+/// What lies at a path.
+#[derive(Debug)]
+pub enum Found {
+    /// A regular file, open, and its length
     File(File, u64),
+    /// Nothing
     Nothing,
+    /// Something else, and what
     NotRegular(&'static str),
+}
+
+/// Opens a regular file without ever waiting for a pipe. A link is followed where `follow` says so.
+///
+/// # Errors
+/// When it cannot be looked at.
+pub fn open_regular(path: &Path, follow: bool) -> Result<Found, StoreError> {
+    open_at(rustix::fs::CWD, path, follow).map_err(|errno| io_error("open", path)(errno.into()))
+}
+
+fn open_at(at: impl AsFd, name: &Path, follow: bool) -> Result<Found, Errno> {
+    let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    if !follow {
+        flags |= OFlags::NOFOLLOW;
+    }
+    let file = match rustix::fs::openat(at, name, flags, Mode::empty()) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Ok(Found::Nothing),
+        Err(Errno::LOOP) => return Ok(Found::NotRegular("a symbolic link")),
+        Err(Errno::NXIO) => return Ok(Found::NotRegular("a socket or pipe")),
+        Err(errno) => return Err(errno),
+    };
+    let stat = rustix::fs::fstat(&file)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Ok(Found::NotRegular("a folder, pipe or device"));
+    }
+    Ok(Found::File(File::from(file), u64::try_from(stat.st_size).unwrap_or(0)))
 }
 
 /// A store that is there.
@@ -124,24 +163,37 @@ impl Store {
     /// Opens the store at `root`.
     ///
     /// # Errors
-    /// When it is not there, not a store, of another version or damaged.
+    /// When it is not there, not a store, of another version, or refused for its store.json.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
-        let folder: OwnedFd = File::open(root).map_err(io_error("open the store", root))?.into();
+        // A pipe of that name is not waited for.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::open(root, flags, Mode::empty());
+        let folder = folder.map_err(|errno| io_error("open the store", root)(errno.into()))?;
         let store = Self { root: root.to_owned(), folder, origin: String::new(), packed: None };
-        let bytes = match store.find(&[STORE_FILE])? {
-            Found::File(file, len) => store.read_all(file, len.min(MAX_STORE_FILE), STORE_FILE)?,
-            Found::Nothing | Found::NotRegular(_) => return Err(StoreError::NotAStore { path: root.to_owned() }),
+        let bytes = match store.read_file(STORE_FILE, MAX_STORE_FILE) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Err(StoreError::NotAStore { path: root.to_owned() }),
+            Err(Fault::Refused(refusal)) => return Err(refusal.into()),
+            Err(Fault::Error(error)) => return Err(error),
         };
-        let damaged = |source| StoreError::Damaged { path: root.to_owned(), source };
-        let json = crate::canon::json::Json::parse(&bytes).map_err(damaged)?;
-        let schema = json.get("schema").map(crate::canon::json::Json::to_text).unwrap_or_default();
-        if schema != format!("\"{STORE_SCHEMA}\"") {
-            return Err(StoreError::OtherVersion { path: root.to_owned(), found: schema });
+        let refuse =
+            |rule, expected: &str, found| Refusal::new(rule, Subject::File(STORE_FILE.to_owned()), expected, found);
+        let damaged = |error: JsonError| refuse(Rule::JsonNotCanonical, "a canonical document", error.to_string());
+        let json = Json::parse(&bytes).map_err(damaged)?;
+        match json.get("schema") {
+            Some(Json::String(schema)) if schema == STORE_SCHEMA => {}
+            Some(Json::String(found)) => {
+                return Err(StoreError::OtherVersion { path: root.to_owned(), found: found.clone() });
+            }
+            found => {
+                let found = found.map_or("nothing", Json::type_name).to_owned();
+                return Err(refuse(Rule::SchemaInvalid, &format!("schema {STORE_SCHEMA}"), found).into());
+            }
         }
         let document: StoreDocument = document::decode(&bytes).map_err(damaged)?;
-        let digit = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
-        if document.origin.len() != 32 || !document.origin.bytes().all(digit) {
-            return Err(damaged(JsonError::new("the origin is not 32 lower-case hexadecimal digits", 0)));
+        if !is_origin(&document.origin) {
+            let expected = "an origin of 32 lower-case hexadecimal digits";
+            return Err(refuse(Rule::JsonNotCanonical, expected, format!("{:?}", document.origin)).into());
         }
         Ok(Self { origin: document.origin, ..store })
     }
@@ -162,7 +214,7 @@ impl Store {
         }
         let document = StoreDocument { origin, schema: STORE_SCHEMA.to_owned() };
         let bytes =
-            document::encode(&document).map_err(|source| StoreError::Damaged { path: root.to_owned(), source })?;
+            document::encode(&document).map_err(|source| StoreError::Document { path: root.to_owned(), source })?;
         write_durably(&root.join(STORE_FILE), &bytes, false)?;
         Self::open(root)
     }
@@ -237,19 +289,7 @@ impl Store {
             };
         }
         let at = current.as_ref().unwrap_or(&self.folder);
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = match rustix::fs::openat(at, *name, flags, Mode::empty()) {
-            Ok(file) => file,
-            Err(Errno::NOENT) => return Ok(Found::Nothing),
-            Err(Errno::LOOP) => return Ok(Found::NotRegular("a symbolic link")),
-            Err(Errno::NXIO) => return Ok(Found::NotRegular("a socket or pipe")),
-            Err(errno) => return Err(io_error("open", path())(errno.into())),
-        };
-        let stat = rustix::fs::fstat(&file).map_err(|errno| io_error("stat", path())(errno.into()))?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Ok(Found::NotRegular("a folder, pipe or device"));
-        }
-        Ok(Found::File(File::from(file), u64::try_from(stat.st_size).unwrap_or(0)))
+        open_at(at, Path::new(name), false).map_err(|errno| io_error("open", path())(errno.into()))
     }
 
     fn read_all(&self, file: File, len: u64, name: &str) -> Result<Vec<u8>, StoreError> {
@@ -428,12 +468,12 @@ impl Store {
     /// That nothing would be written through a link: the store's own folders and files are real, where they are there.
     ///
     /// # Errors
-    /// When one is not.
+    /// When one cannot be looked at, or, as a refusal not-a-regular-file, when one is not.
     pub fn check_real(&self) -> Result<(), StoreError> {
         let folders = FOLDERS.into_iter().chain(["log/tile", "refs/bundles"]).map(|path| (path, true));
         let files = ["log/entries", "log/head", "log/lock", "log/checkpoint"].map(|path| (path, false));
-        for (path, folder) in folders.chain(files) {
-            let path = self.root.join(path);
+        for (name, folder) in folders.chain(files) {
+            let path = self.root.join(name);
             let real = match fs::symlink_metadata(&path) {
                 Ok(there) => {
                     if folder {
@@ -446,7 +486,9 @@ impl Store {
                 Err(error) => return Err(io_error("stat", path)(error)),
             };
             if !real {
-                return Err(StoreError::NotReal { path });
+                let expected = if folder { "a folder" } else { "a regular file" };
+                let subject = Subject::File(name.to_owned());
+                return Err(Refusal::new(Rule::NotARegularFile, subject, expected, "a link or something else").into());
             }
         }
         Ok(())
@@ -503,8 +545,9 @@ pub fn write_durably(target: &Path, bytes: &[u8], replace: bool) -> Result<(), S
         }
         // Whoever may read the store may read its documents: the process's umask decides, as for objects.
         let permissions = fs::Permissions::from_mode(0o666);
-        let mut file = tempfile::Builder::new().prefix(NEW).permissions(permissions).tempfile_in(folder)?;
-        file.write_all(bytes)?;
+        let new = tempfile::Builder::new().prefix(NEW).permissions(permissions).tempfile_in(folder);
+        let mut file = new.map_err(unnamed)?;
+        file.write_all(bytes).map_err(unnamed)?;
         file.as_file().sync_all()?;
         if replace {
             file.persist(target).map_err(|error| error.error)?;
@@ -518,7 +561,16 @@ pub fn write_durably(target: &Path, bytes: &[u8], replace: bool) -> Result<(), S
     write().map_err(io_error("write", target))
 }
 
-fn sync_folder(folder: &Path) -> io::Result<()> {
+/// An error without the name of a temporary file, which says nothing to anybody.
+pub fn unnamed(error: io::Error) -> io::Error {
+    if error.raw_os_error().is_some() { error } else { error.kind().into() }
+}
+
+/// What was renamed into a folder stays there.
+///
+/// # Errors
+/// When the folder cannot be synced.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 

@@ -12,12 +12,12 @@ use std::path::Path;
 use serde::Serialize;
 use sha2::Digest as _;
 
-use crate::binding::{MAX_RUN_JSON, MAX_VOCAB, Run, check_path};
+use crate::binding::{MAX_RUN_JSON, MAX_VOCAB, Run, check_path, folder_and_file};
 use crate::canon::document;
 use crate::catalog::{Catalog, Resolved};
 use crate::digest::Sha256;
 use crate::facts::{Facts, Top};
-use crate::id::{CaptureId, ObjectId};
+use crate::id::{CaptureId, ObjectId, long};
 use crate::manifest::{
     CAPTURE_SCHEMA, CaptureDocument, MANIFEST_SCHEMA, MAX_ATTACHMENTS, MAX_DOCUMENT, MAX_ROWS, Manifest,
 };
@@ -388,6 +388,9 @@ impl Pass<'_, '_> {
                 refuse(Rule::PathEscape, format!("{:?} to be a plain relative path", attachment.path), why.to_owned());
             }
         }
+        if let Some(path) = folder_and_file(&attachments.iter().map(|attachment| attachment.path.as_str()).collect()) {
+            refuse(Rule::PathEscape, format!("{path:?} to be a file or a folder"), "both".to_owned());
+        }
         self.findings.refusals.len() == before
     }
 
@@ -602,8 +605,4 @@ fn sha256_file(mut file: File, meter: &Meter) -> io::Result<Sha256> {
         hash.update(buffer.get(..len).unwrap_or_default());
         meter.add(long(len));
     }
-}
-
-fn long(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
 }

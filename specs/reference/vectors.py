@@ -1,7 +1,7 @@
 """The vectors of section 11, made by verify.py, and what they have to withstand. Run as verify.py --make-vectors."""
-import json, os, re, struct, sys, tempfile
+import base64, json, os, re, struct, sys, tempfile
 import numpy as np
-import shards, verify as v
+import handed, shards, verify as v
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 README = """Vectors of the witnessmark format, version 1 (specs/format-v1.md, section 11). `specs/reference/verify.py --make-vectors`
@@ -26,6 +26,9 @@ shards.json             what the three files hold, their BLAKE3, and `flips`: th
                         other value, a reader of the shard must refuse (that is all of them), `raw_frames`: the BLAKE3 of the
                         frame of raw blocks of a plane whose byte i is i mod 251
 log.json                log entries, head documents for each size, file names of refs (section 9)
+proofs.json             `inclusion` and `consistency`: paths of trees over the entries `0`, `1`, `2`, … in ASCII (RFC 9162); `rows`
+                        and `logs`: whole proofs, as they are written (sections 12 and 13.3); `refuse`: the same with one
+                        thing changed; `samples`: what is drawn of a capture (section 15)
 """
 
 def h(label): return v.sha256(label.encode()).hex()
@@ -240,6 +243,48 @@ def logs():
     return {"origin": origin, "entries": lines, "heads": out, "unfinished_append": lines[0] + "\n" + lines[1] + "\n" + lines[2][:40],
             "unfinished_append_size": 2, "refs": [{"run_id": r, "file": v.ref_name(r)} for r in runs]}
 
+def proofs():
+    entries = [b"%d" % n for n in range(9)]
+    hexed = lambda path: [p.hex() for p in path]
+    inclusion = [{"size": n, "index": m, "path": hexed(handed.inclusion(entries[:n], m)), "root": v.mth(entries[:n]).hex()}
+                 for n in (1, 2, 3, 5, 8, 9) for m in range(n)]
+    consistency = [{"old_size": m, "new_size": n, "path": hexed(handed.consistency(entries[:n], m)), "old_root": v.mth(entries[:m]).hex(),
+                    "new_root": v.mth(entries[:n]).hex()} for n in (1, 4, 5, 7, 9) for m in range(n + 1)]
+    scores = [["3f800000", "c0000000"], ["3dccc000", "3dcce000"], ["3dcccccd", "3f800000"]]  # bf16, f16, f32
+    rows = [row_from_json({**BASE, "position": n, "phase": "decode" if n else "prefill"}) for n in range(3)]
+    for row, f in zip(rows, scores):
+        row["score_digest"] = v.score_digest(floats(f))
+    records = [v.record(row) for row in rows]
+    capture = {"attachments": [], "complete": True, "row_root": v.mth(records).hex(), "rows": 3,
+               "run_json": {"bytes": 2, "sha256": h("{}")}, "schema": "witnessmark.capture/v1",
+               "score_root": v.mth(list(map(v.score_entry, rows))).hex(), "vocab_size": 2}
+    whole = []
+    for n, f in enumerate(scores):
+        tag, data = v.canonical_scores(floats(f))
+        given = {"base64": base64.b64encode(data).decode(), "dtype": list(v.DTYPES)[tag - 1]}
+        whole.append({"capture": capture, "path": hexed(handed.inclusion(records, n)), "record": records[n].hex(), "row": n,
+                      "schema": "witnessmark.proof/v1", "scores": given if n != 1 else None, "tree_size": 3})
+    grown = [{"new_root": c["new_root"], "new_size": c["new_size"], "old_root": c["old_root"], "old_size": c["old_size"],
+              "origin": h("origin")[:32], "path": c["path"], "schema": "witnessmark.log-proof/v1"} for c in consistency if c["new_size"] == 7]
+    row, log = whole[0], grown[3]
+    leaf = v.sha256(b"\0" + records[2]).hex()
+    refuse = [
+        ("another row", {**row, "row": 1}), ("a row beyond the tree", {**row, "row": 3}), ("another tree size", {**row, "tree_size": 4}),
+        ("another tree size in both places", {**row, "tree_size": 5, "capture": {**capture, "rows": 5}}),
+        ("a path that is cut", {**row, "path": row["path"][:-1]}), ("a path that is longer", {**row, "path": row["path"] + [leaf]}),
+        ("an inner node as a record", {**row, "record": "".join(row["path"])}), ("a record in upper case", {**row, "record": row["record"].upper()}),
+        ("the last leaf counted twice", {**whole[2], "row": 3, "tree_size": 4, "capture": {**capture, "rows": 4}, "path": [leaf] + whole[2]["path"]}),
+        ("scores of another row", {**row, "scores": whole[2]["scores"]}), ("scores in a wider dtype", {**row, "scores": {
+            "base64": base64.b64encode(floats(scores[0]).tobytes()).decode(), "dtype": "float32"}}),
+        ("scores of a row that has another number of them", {**row, "capture": {**capture, "vocab_size": 3}}),
+        ("an older log of another size", {**log, "old_size": 2}), ("a newer log of another size", {**log, "new_size": 9}),
+        ("roots changed places", {**log, "old_root": log["new_root"], "new_root": log["old_root"]}), ("no path", {**log, "path": []}),
+        ("a path that is longer", {**log, "path": log["path"] + [leaf]})]
+    samples = [{"capture": h(f"capture {n}"), "rows": rows, "ppm": ppm, "seed": str(seed), "drawn": handed.sample(h(f"capture {n}"), rows, ppm, seed)}
+               for n, (rows, ppm, seed) in enumerate([(162, 50_000, 7), (162, 50_000, 2**64 - 1), (1, 1, 0), (9, 1_000_000, 3), (10, 100_001, 1)])]
+    return {"inclusion": inclusion, "consistency": consistency, "rows": [v.encode(p).decode() for p in whole], "logs": [v.encode(p).decode() for p in grown],
+            "refuse": [{"why": why, "text": v.encode(p).decode()} for why, p in refuse], "samples": samples}
+
 def dumps(value):
     item = r'(?:-?\d+|"[0-9a-f]{8}")'  # lists of numbers and of bit patterns stand on one line
     flat = re.compile(r"\[\s+(%s(?:,\s+%s)*)\s+\]" % (item, item))
@@ -249,7 +294,8 @@ def make(folder):
     os.makedirs(folder, exist_ok=True)
     files, index = shard_files()
     texts = {"canonical-scores.json": canonical_scores(), "row-records.json": row_records(), "chain.json": chains(), "trees.json": trees(),
-             "canonical-json.json": canonical_json(), "capture-document.json": capture_documents(), "shards.json": index, "log.json": logs()}
+             "canonical-json.json": canonical_json(), "capture-document.json": capture_documents(), "shards.json": index, "log.json": logs(),
+             "proofs.json": proofs()}
     files = {**files, "README.md": README.encode(), **{name: dumps(x).encode() for name, x in texts.items()}}
     for name, data in files.items():
         with open(os.path.join(folder, name), "wb") as f:
@@ -309,6 +355,11 @@ def self_test():
         assert len(v.check_log(text, v.document(head["canonical"].encode(), v.HEAD), log["origin"])) == n
     v.check_log(log["unfinished_append"].encode(), log["heads"][1]["head"], log["origin"])
     assert refused(v.check_log, log["unfinished_append"].encode(), log["heads"][2]["head"], log["origin"])
+    proofs = json.loads(files["proofs.json"])
+    for p in proofs["rows"] + proofs["logs"]:
+        handed.check_text(p.encode())
+    for p in proofs["refuse"]:
+        assert refused(handed.check_text, p["text"].encode()), f"a proof that should be refused: {p['why']}"
     print(f"{len(files)} files of vectors are as they are made; shards read and flips refused")
 
 def main(args):

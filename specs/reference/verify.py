@@ -2,6 +2,7 @@
 """A second verifier of witnessmark stores, written from specs/format-v1.md alone.
 
     verify.py STORE [CAPTURE-ID | RUN-ID ...]   verify these captures, or all that the log has
+    verify.py FILE                              verify a bundle, or check the proof of a row or of a log's growth
     verify.py --make-vectors DIR                write the vectors of section 11
     verify.py --self-test                       corpora/vectors holds these vectors, and what they refuse is refused
 
@@ -65,12 +66,12 @@ def parse(data):
     try:
         v = json.loads(data.decode("utf-8"), object_pairs_hook=unique, parse_int=integer, parse_float=Number,
                        parse_constant=constant)
-        require(depth(v) <= 64, "limit-exceeded", "nesting of JSON")
+        require(depth(v) <= 64, "json-not-canonical", "nesting of JSON")
         require(count(v) <= 2**23, "limit-exceeded", "values of JSON")
         json.dumps(v, ensure_ascii=False).encode("utf-8")  # fails for a lone surrogate
         return v
     except RecursionError:
-        raise Refused("limit-exceeded", "nesting of JSON")
+        raise Refused("json-not-canonical", "nesting of JSON")
     except ValueError as e:
         raise Refused("json-not-canonical", str(e))
 
@@ -78,8 +79,17 @@ def document(data, shape=None, limit=2**16):
     require(len(data) <= limit, "limit-exceeded", f"a document of {len(data)} bytes")
     v = parse(data)
     require(encode(v) == data, "json-not-canonical", "does not re-encode to its own bytes")
-    require(shape is None or fits(v, shape), "json-not-canonical", "is not as its schema says")
+    require(shape is None or fits(v, unversioned(shape)), "json-not-canonical", "is not as its schema says")
+    require(shape is None or fits(v, shape), "schema-invalid", "is of another version")
     return v
+
+def unversioned(shape):
+    """The same shape of a document of any version."""
+    if isinstance(shape, list):
+        return [unversioned(shape[0])]
+    if not isinstance(shape, dict):
+        return shape
+    return {k: str if k == "schema" else unversioned(inner) for k, inner in shape.items()}
 
 def fits(v, shape):
     """A dict asks for exactly these keys, a tuple for these among others, a list for items of one shape, a set for one
@@ -223,6 +233,8 @@ def check_capture(c):
     for path in paths:
         plain = not re.search(rb"[\0-\x1f\\:]", path) and not {b"", b".", b".."} & set(path.split(b"/"))
         require(plain and len(path) <= 1024, "path-escape", repr(path))
+        folders = (path[:n] for n, byte in enumerate(path) if byte == 0x2F)
+        require(not any(folder in paths for folder in folders), "path-escape", "a file that is also a folder")
     rows, vocab = c["rows"], c["vocab_size"]
     require(rows > 0, "nothing-to-verify", "a capture without rows")
     require(rows < 2**31 and (vocab is None or 1 <= vocab <= 2**24), "limit-exceeded", "rows or vocabulary")
@@ -237,18 +249,18 @@ def check_shards(m):
         require(sum(counts) == want, "tree-size", kind)
     require(all(shard["rows"] <= 65536 for shard in m["row_shards"]), "limit-exceeded", "rows of a rows shard")
 
-def read_run(root, m):
+def read_run(read, m):
     """run.json, and what it says of the scores."""
     c = m["capture"]
     require(c["run_json"]["bytes"] <= 2**26, "limit-exceeded", "run.json")
-    data = read_object(root, m["run_object"], c["run_json"]["bytes"])
+    data = read(m["run_object"], c["run_json"]["bytes"])
     require(sha256(data).hex() == c["run_json"]["sha256"], "root-mismatch", "run.json")
     run = parse(data)
     require(fits(run, RUN), "schema-invalid", "run.json")
     spec = run.get("scores")
     require((spec is None) == (run["mode"] == "baseline"), "schema-invalid", "scores in a baseline, or none")
     require((spec["vocab_size"] if spec else None) == c["vocab_size"], "vocab-mismatch", "scores.vocab_size")
-    require(spec is None or spec["rows"] == c["rows"], "tree-size", "scores.rows")
+    require(spec is None or not c["complete"] or spec["rows"] == c["rows"], "tree-size", "scores.rows")
     return run, spec
 
 def read_shard(read, *args):
@@ -271,6 +283,12 @@ def check_cells(row):
         shape = {"phase": {"prefill", "decode", "recomputed"}, "x": FLAT}.get(name, shapes[kind])
         require(row[name] is None or fits(row[name], shape), "shard-noncanonical", f"{name} {row[name]!r}")
 
+def go_on(row, requests):
+    """10.2: the output of a run that never ended goes on with the tokens of its rows."""
+    request = requests.get((row["request_id"], row["prompt_index"], row["sample_index"]))
+    if request and row["position"] == len(request["output_token_ids"]):
+        request["output_token_ids"].append(row["token_id"])
+
 def check_prefix(row, requests):
     name, at = f"{row['request_id']} position {row['position']}", row["position"]
     request = requests.get((row["request_id"], row["prompt_index"], row["sample_index"]))
@@ -291,19 +309,20 @@ def check_scores(row, f, spec):
     require(a is None or f[a] == f.max(), "argmax-witness", name)
     require(None in (a, b) or a != b and f[b] == np.delete(f, a).max(), "argmax-witness", name)
 
-def verify_capture(root, manifest_id, capture_id):
-    m = document(read_object(root, manifest_id), MANIFEST, limit=2**26)
+def verify_capture(read, manifest_id, capture_id):
+    """`read` gives an object's bytes, by its id and length."""
+    m = document(read(manifest_id), MANIFEST, limit=2**26)
     c = m["capture"]
     require(sha256(encode(c)).hex() == capture_id, "root-mismatch", "the manifest carries another capture")
     check_capture(c)
     check_shards(m)
     for a in c["attachments"]:
-        read_object(root, a["blake3"], a["bytes"])
-    run, spec = read_run(root, m)
+        read(a["blake3"], a["bytes"])
+    run, spec = read_run(read, m)
 
     rows = []
     for shard in m["row_shards"]:
-        rows += read_shard(shards.read_rows, read_object(root, shard["object"], shard["bytes"]), shard["rows"])
+        rows += read_shard(shards.read_rows, read(shard["object"], shard["bytes"]), shard["rows"])
     for a, b in itertools.pairwise(map(key, rows)):
         require(a < b, "row-duplicated" if a == b else "shard-noncanonical", f"rows {a} and {b}")
     requests = {(r["request_id"], r["prompt_index"], r.get("sample_index") or 0): r for r in run["requests"]}
@@ -314,11 +333,13 @@ def verify_capture(root, manifest_id, capture_id):
     score_root = mth([score_entry(row) for row in rows]).hex() if spec else None
     require(score_root == c["score_root"], "root-mismatch", "score root")
     for row in rows:
+        if not c["complete"]:
+            go_on(row, requests)
         check_prefix(row, requests)
 
     left = iter(rows)
     for shard in m["score_shards"]:
-        data = read_object(root, shard["object"], shard["bytes"])
+        data = read(shard["object"], shard["bytes"])
         for f in read_shard(shards.read_scores, data, shard["rows"], c["vocab_size"], shard["codec"]):
             check_scores(next(left), f, spec)
     return f"ok rows={c['rows']} row_root={c['row_root']} score_root={score_root or 'null'}"
@@ -341,12 +362,22 @@ def verify(root, names):
             continue
         try:
             require(capture in captures, "nothing-to-verify", "not in the log")
-            lines = {verify_capture(root, manifest, capture) for manifest in captures[capture]}
+            def read(name, size=None): return read_object(root, name, size)
+            lines = {verify_capture(read, manifest, capture) for manifest in captures[capture]}
             print(capture, *lines)
         except Refused as e:
             print(f"{capture} REFUSED {e}")
             status = max(status, 2)
     return status
+
+def check_file(path):
+    import handed
+    try:
+        handed.check_file(path)
+        return 0
+    except Refused as e:
+        print(f"{path} REFUSED {e}")
+        return 2
 
 def main(args):
     if args[:1] in (["--make-vectors"], ["--self-test"]):
@@ -356,10 +387,11 @@ def main(args):
         print(__doc__, file=sys.stderr)
         return 3
     try:
-        return verify(args[0], args[1:])
+        return check_file(args[0]) if os.path.isfile(args[0]) else verify(args[0], args[1:])
     except OSError as e:
         print(f"{args[0]} cannot be read: {e}", file=sys.stderr)
         return 3
 
 if __name__ == "__main__":
+    sys.modules["verify"] = sys.modules["__main__"]  # one Refused, whoever imports it
     sys.exit(main(sys.argv[1:]))

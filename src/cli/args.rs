@@ -33,9 +33,9 @@ Exit status: 0 good · 1 a negative answer (captures differ) · 2 refused: a rul
              3 could not decide (unreadable, missing, out of space) · 64 wrong command line"
 )]
 pub(super) struct Args {
-    /// Where the store is
-    #[arg(long, global = true, value_name = "DIR", env = "WITNESSMARK_STORE", default_value = "witnessmark-store")]
-    pub(super) store: PathBuf,
+    /// Where the store is [env: WITNESSMARK_STORE] [default: witnessmark-store]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(super) store: Option<PathBuf>,
     /// Print JSON on stdout: one document, or one a line where there are several subjects
     #[arg(long, global = true)]
     pub(super) json: bool,
@@ -233,7 +233,7 @@ pub(super) struct VerifyArgs {
     /// Demand that this key signed the checkpoint: name+id+base64, or a file with it
     #[arg(long, value_name = "KEY", requires = "checkpoint")]
     pub(super) verifier_key: Option<String>,
-    /// Write a receipt of what was looked at and found (with one WHAT)
+    /// Write a receipt of what was looked at and found (with one WHAT), in place of what is there
     #[arg(long, value_name = "FILE", conflicts_with = "receipt_dir")]
     pub(super) receipt: Option<PathBuf>,
     /// Keep a receipt a capture in this folder, and skip captures that have one of a full pass: a long verify can be taken up again
@@ -328,7 +328,7 @@ pub(super) enum LogCommand {
         old: u64,
         /// Number of entries later [default: all]
         new: Option<u64>,
-        /// Write the proof here instead of stdout
+        /// Write the proof here instead of stdout; there must be no such file
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
@@ -341,7 +341,7 @@ pub(super) enum LogCommand {
         /// The signing key (witnessmark log keygen)
         #[arg(long, value_name = "FILE")]
         key: PathBuf,
-        /// Write the signed checkpoint here instead of stdout
+        /// Write the signed checkpoint here instead of stdout; there must be no such file
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
@@ -367,7 +367,7 @@ pub(super) struct ProveArgs {
     /// Put the row's scores into the proof
     #[arg(long)]
     pub(super) scores: bool,
-    /// Write the proof here instead of stdout
+    /// Write the proof here instead of stdout; there must be no such file
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
 }
@@ -392,7 +392,7 @@ pub(super) struct BundleArgs {
     /// Ids, prefixes or run ids
     #[arg(required = true, value_name = "WHAT")]
     pub(super) what: Vec<String>,
-    /// The file to write
+    /// The file to write; it must not be there
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: PathBuf,
 }

@@ -1,20 +1,20 @@
 //! `witnessmark bundle` and `witnessmark unbundle`.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read};
-use std::os::unix::fs::PermissionsExt as _;
+use std::io::{BufReader, BufWriter, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::args::{BundleArgs, UnbundleArgs};
+use super::output::{self, Output};
 use super::progress::Progress;
 use super::seal::{open_or_create, remove_if_unused};
-use super::{CliError, Context, Status, qualify};
+use super::{CliError, Context, Status, input, qualify};
 use crate::bundle;
 use crate::catalog::Catalog;
 use crate::manifest::Act;
 use crate::report::proof as text;
-use crate::store::{Fault, NEW, Store};
+use crate::store::{Fault, Store};
 
 const BUFFER: usize = 1 << 18;
 
@@ -46,10 +46,7 @@ pub(super) fn write(context: &mut Context<'_>, args: &BundleArgs) -> Result<Stat
         places.extend(own);
     }
     let shown = args.output.display().to_string();
-    let failed = |error: io::Error| CliError::Failed(format!("cannot write {shown}: {error}"));
-    let folder = args.output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mode = std::fs::Permissions::from_mode(0o666);
-    let mut file = tempfile::Builder::new().prefix(NEW).permissions(mode).tempfile_in(folder).map_err(failed)?;
+    let mut file = Output::create(&args.output, output::FOR_ALL)?;
     let progress = Progress::start(context, "bundling");
     let written = bundle::write(&catalog, &places, &mut BufWriter::with_capacity(BUFFER, &mut file), &context.meter);
     drop(progress);
@@ -59,11 +56,7 @@ pub(super) fn write(context: &mut Context<'_>, args: &BundleArgs) -> Result<Stat
         Err(Fault::Error(error)) => return Err(error.into()),
         Err(Fault::Refused(refusal)) => return context.refused("", &[refusal]),
     };
-    file.as_file().sync_all().map_err(failed)?;
-    if args.output.symlink_metadata().is_ok_and(|there| !there.is_file()) {
-        return Err(CliError::Failed(format!("{shown} is there and no regular file")));
-    }
-    file.persist(&args.output).map_err(|error| failed(error.error))?;
+    file.finish()?;
     if context.json {
         let sealed = made.header.entries.iter().filter_map(|proved| proved.entry.sealed());
         let captures: BTreeSet<_> = sealed.map(|(capture, _)| capture).collect();
@@ -77,11 +70,14 @@ pub(super) fn write(context: &mut Context<'_>, args: &BundleArgs) -> Result<Stat
 }
 
 pub(super) fn unbundle(context: &mut Context<'_>, args: &UnbundleArgs) -> Result<Status, CliError> {
-    let failed = |error: io::Error| CliError::Failed(format!("cannot open {}: {error}", args.file.display()));
+    let meter = Arc::clone(&context.meter);
     let input: Box<dyn Read> = if args.file == Path::new("-") {
-        Box::new(io::stdin().lock())
+        Box::new(input::Stdin(&meter))
     } else {
-        Box::new(File::open(&args.file).map_err(failed)?)
+        match input::open(&args.file)? {
+            Ok(file) => Box::new(file),
+            Err(refusal) => return context.refused("", &[refusal]),
+        }
     };
     let (store, made) = open_or_create(&context.store)?;
     let progress = Progress::start(context, "unbundling");

@@ -2,16 +2,13 @@
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::args::DrillArgs;
-use super::export::refused;
 use super::{CliError, Context, Status};
 use crate::catalog::Catalog;
 use crate::drill::{self, Known, Options, Verdict, drill};
-use crate::id::Nanos;
 use crate::report;
 use crate::store::Store;
 use crate::verify::{self, Depth, verify};
@@ -29,7 +26,7 @@ pub(super) fn run(context: &mut Context<'_>, args: &DrillArgs) -> Result<Status,
     let catalog = Catalog::load(&store)?;
     let resolved = catalog.resolve(what, false)?;
     if let Some(refusal) = catalog.log.refusals.first() {
-        return refused(context, "store", std::slice::from_ref(refusal));
+        return context.refused("store: ", std::slice::from_ref(refusal));
     }
     let count = if args.only.is_empty() { known.len() } else { args.only.len() };
     let bar = bar(context, count);
@@ -38,9 +35,9 @@ pub(super) fn run(context: &mut Context<'_>, args: &DrillArgs) -> Result<Status,
     let outcome = verify(&catalog, &resolved, verify::Options { depth: Depth::Full, model: None, spec: None }, &meter)?;
     let Some(verified) = &outcome.verified else {
         bar.finish_and_clear();
-        return refused(context, what, &outcome.findings.refusals);
+        return context.refused(&format!("{what}: "), &outcome.findings.refusals);
     };
-    let options = Options { only: &args.only, seed: args.seed, at: now() };
+    let options = Options { only: &args.only, seed: args.seed };
     let mut begun = 0;
     let held = drill(&catalog, verified, options, &meter, &mut |known| {
         bar.set_message(known.name);
@@ -90,11 +87,4 @@ fn bar(context: &Context<'_>, count: usize) -> ProgressBar {
         bar.set_style(style);
     }
     bar
-}
-
-fn now() -> Nanos {
-    #[expect(clippy::disallowed_methods, reason = "the cli room reads the clock")]
-    let now = SystemTime::now();
-    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-    Nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }

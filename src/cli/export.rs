@@ -7,7 +7,6 @@ use super::progress::Progress;
 use super::{CliError, Context, Status};
 use crate::catalog::Catalog;
 use crate::export::export;
-use crate::refusal::Refusal;
 use crate::report::text;
 use crate::store::Store;
 use crate::verify::{Depth, Options, verify};
@@ -21,12 +20,12 @@ pub(super) fn run(context: &mut Context<'_>, args: &ExportArgs) -> Result<Status
     let outcome = verify(&catalog, &resolved, Options { depth: Depth::Full, model: None, spec: None }, &meter)?;
     let Some(verified) = &outcome.verified else {
         drop(progress);
-        return refused(context, &args.what, &outcome.findings.refusals);
+        return context.refused(&format!("{}: ", args.what), &outcome.findings.refusals);
     };
     let exported = export(&store, verified, &args.output, &meter)?;
     drop(progress);
     if let Err(refusal) = exported {
-        return refused(context, &args.what, &[refusal]);
+        return context.refused(&format!("{}: ", args.what), &[refusal]);
     }
     let (dir, rows) = (args.output.display().to_string(), verified.rows().len());
     if context.json {
@@ -39,14 +38,4 @@ pub(super) fn run(context: &mut Context<'_>, args: &ExportArgs) -> Result<Status
         context.prose(&format!("exported {} ({rows} rows, {files})\n", verified.capture()))?;
     }
     Ok(Status::Good)
-}
-
-/// What keeps a capture from being used.
-pub(super) fn refused(context: &mut Context<'_>, name: &str, refusals: &[Refusal]) -> Result<Status, CliError> {
-    if context.json {
-        context.out.json(&serde_json::json!({ "refusals": refusals }))?;
-    } else {
-        context.out.print(&text::refusals(refusals, &format!("{name}: ")))?;
-    }
-    Ok(Status::Refused)
 }

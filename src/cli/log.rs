@@ -1,20 +1,18 @@
 //! `witnessmark log`.
 
-use std::fs::OpenOptions;
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::Write as _;
 use std::path::Path;
 
 use super::args::{LogArgs, LogCommand};
-use super::proof::read_limited;
-use super::{CliError, Context, Status, proof};
+use super::output::{self, Output};
+use super::{CliError, Context, Status, input, proof};
 use crate::canon::document;
 use crate::catalog::Catalog;
 use crate::log::Log;
 use crate::note::{MAX_NOTE, SigningKey, origin_line};
 use crate::refusal::Findings;
 use crate::report::{proof as proof_text, text};
-use crate::store::{Fault, Store};
+use crate::store::{Fault, Store, unnamed};
 
 pub(super) fn run(context: &mut Context<'_>, args: &LogArgs) -> Result<Status, CliError> {
     match &args.command {
@@ -29,20 +27,19 @@ pub(super) fn run(context: &mut Context<'_>, args: &LogArgs) -> Result<Status, C
 fn show(context: &mut Context<'_>) -> Result<Status, CliError> {
     let store = Store::open(&context.store)?;
     let catalog = Catalog::load(&store)?;
+    let log = &catalog.log;
     if context.json {
-        for entry in &catalog.log.entries {
+        for entry in &log.entries {
             context.out.json(entry)?;
         }
-    } else {
+    } else if log.refusals.is_empty() || !log.entries.is_empty() {
         let names = |capture: &crate::id::CaptureId| catalog.names_of(*capture).join(", ");
-        context.out.print(&text::log(&catalog.log, store.origin(), &names))?;
+        context.out.print(&text::log(log, store.origin(), &names))?;
     }
-    let findings = Findings::from(catalog.log.refusals.clone()).sorted();
-    if findings.refusals.is_empty() {
+    if log.refusals.is_empty() {
         return Ok(Status::Good);
     }
-    context.out.say(&text::store_findings(&findings))?;
-    Ok(Status::Refused)
+    context.refused("store: ", &Findings::from(log.refusals.clone()).sorted().refusals)
 }
 
 fn prove(context: &mut Context<'_>, old: u64, new: Option<u64>, output: Option<&Path>) -> Result<Status, CliError> {
@@ -57,12 +54,16 @@ fn prove(context: &mut Context<'_>, old: u64, new: Option<u64>, output: Option<&
     let proof = log.prove(&store, old, new).ok_or_else(usage)?;
     let bytes = document::encode(&proof).map_err(|error| CliError::Failed(error.to_string()))?;
     context.document(&bytes, output)?;
-    context.prose(&format!("proof that the log of {new} entries begins with the log of {old}\n"))?;
+    if let Some(file) = output.filter(|_| context.json) {
+        let file = file.display().to_string();
+        context.out.json(&serde_json::json!({ "file": file, "old_size": old, "new_size": new }))?;
+    }
+    context.prose(&format!("proof that the log of {} begins with the log of {old}\n", text::entries(new)))?;
     Ok(Status::Good)
 }
 
 fn sign(context: &mut Context<'_>, key: &Path, output: Option<&Path>) -> Result<Status, CliError> {
-    let text = match read_limited(key, MAX_NOTE)? {
+    let text = match input::read(key, MAX_NOTE)? {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(refusal) => return context.refused("", &[refusal]),
     };
@@ -86,7 +87,7 @@ fn sign(context: &mut Context<'_>, key: &Path, output: Option<&Path>) -> Result<
     Ok(Status::Good)
 }
 
-fn keygen(context: &mut Context<'_>, output: &Path, name: Option<&str>) -> Result<Status, CliError> {
+fn keygen(context: &mut Context<'_>, target: &Path, name: Option<&str>) -> Result<Status, CliError> {
     let name = match name {
         Some(name) => name.to_owned(),
         None => origin_line(Store::open(&context.store)?.origin()),
@@ -95,24 +96,23 @@ fn keygen(context: &mut Context<'_>, output: &Path, name: Option<&str>) -> Resul
     getrandom::fill(&mut seed).map_err(|error| CliError::Failed(error.to_string()))?;
     let key = SigningKey::new(&name, &seed).map_err(|error| CliError::Usage(error.to_string()))?;
     let public = key.verifier().encode();
-    write_new(output, &format!("{}\n", key.encode()), 0o600)?;
-    let mut path = output.as_os_str().to_owned();
+    let mut path = target.as_os_str().to_owned();
     path.push(".pub");
-    write_new(Path::new(&path), &format!("{public}\n"), 0o644)?;
+    // Both or, as far as can be seen before, neither; a key is never written over.
+    let mut files = Vec::new();
+    for (path, text, mode) in
+        [(target, key.encode(), output::SECRET), (Path::new(&path), public.clone(), output::FOR_ALL)]
+    {
+        let mut file = Output::create(path, mode)?;
+        let written = file.write_all(format!("{text}\n").as_bytes());
+        written.map_err(|error| CliError::Failed(format!("cannot write {}: {}", path.display(), unnamed(error))))?;
+        files.push(file);
+    }
+    files.into_iter().try_for_each(Output::finish)?;
     if context.json {
         context.out.json(&serde_json::json!({ "name": name, "verifier_key": public }))?;
     } else {
         context.out.print(&format!("{public}\n"))?;
     }
     Ok(Status::Good)
-}
-
-/// A file that was not there: a key is never written over.
-fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), CliError> {
-    let write = || -> io::Result<()> {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    };
-    write().map_err(|error| CliError::Failed(format!("cannot write {}: {error}", path.display())))
 }

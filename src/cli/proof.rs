@@ -1,11 +1,7 @@
 //! `witnessmark prove` and `witnessmark check-proof`.
 
-use std::fs::File;
-use std::io::Read as _;
-use std::path::Path;
-
 use super::args::{CheckProofArgs, ProveArgs};
-use super::{CliError, Context, Status};
+use super::{CliError, Context, Status, input};
 use crate::canon::document;
 use crate::catalog::Catalog;
 use crate::id::{RequestKey, RowKey};
@@ -48,24 +44,17 @@ pub(super) fn prove(context: &mut Context<'_>, args: &ProveArgs) -> Result<Statu
     };
     let bytes = document::encode(&proof).map_err(|error| CliError::Failed(error.to_string()))?;
     context.document(&bytes, args.output.as_deref())?;
+    if let Some(file) = args.output.as_ref().filter(|_| context.json) {
+        context.out.json(&serde_json::json!({
+            "file": file.display().to_string(), "capture": resolved.capture, "key": key, "row": proof.row, "rows": proof.tree_size,
+        }))?;
+    }
     context.prose(&text::made(&proof, &key, &resolved.capture))?;
     Ok(Status::Good)
 }
 
-/// A file that was named on the command line, up to a limit.
-pub(super) fn read_limited(path: &Path, limit: u64) -> Result<Result<Vec<u8>, Refusal>, CliError> {
-    let failed = |error: std::io::Error| CliError::Failed(format!("cannot read {}: {error}", path.display()));
-    let mut bytes = Vec::new();
-    File::open(path).map_err(failed)?.take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() > usize::try_from(limit).unwrap_or(usize::MAX) {
-        let subject = Subject::File(path.display().to_string());
-        return Ok(Err(Refusal::new(Rule::LimitExceeded, subject, format!("at most {limit} bytes"), "more")));
-    }
-    Ok(Ok(bytes))
-}
-
 pub(super) fn check(context: &mut Context<'_>, args: &CheckProofArgs) -> Result<Status, CliError> {
-    let proof = read_limited(&args.file, MAX_PROOF)?.and_then(|bytes| Proof::parse(&bytes));
+    let proof = input::read(&args.file, MAX_PROOF)?.and_then(|bytes| Proof::parse(&bytes));
     let outcome = match &proof {
         Ok(Proof::Row(proof)) => {
             if args.old_root.is_some() || args.new_root.is_some() {

@@ -1,6 +1,9 @@
 //! `witnessmark report`.
 
+use std::io::Write as _;
+
 use super::args::ReportArgs;
+use super::output::{FOR_ALL, Output};
 use super::progress::Progress;
 use super::qualify::results_named;
 use super::{CliError, Context, Status, diff};
@@ -29,6 +32,8 @@ impl Drawn {
 pub(super) fn run(context: &mut Context<'_>, args: &ReportArgs) -> Result<Status, CliError> {
     let store = Store::open(&context.store)?;
     let catalog = Catalog::load(&store)?;
+    // Begun before the work: a name that is taken is said at once.
+    let mut output = Output::create(&args.output, FOR_ALL)?;
     let what = args.what.join(" ");
     let drawn = match args.what.as_slice() {
         _ if !catalog.log.refusals.is_empty() => Drawn::refused(&what, catalog.log.refusals.clone()),
@@ -36,7 +41,9 @@ pub(super) fn run(context: &mut Context<'_>, args: &ReportArgs) -> Result<Status
         [a, b] => captures(context, &catalog, [a, b])?,
         _ => return Err(CliError::Usage("a page is of one result, or of two captures".to_owned())),
     };
-    context.document(drawn.page.as_bytes(), Some(&args.output))?;
+    let failed = |error| CliError::Failed(format!("cannot write {}: {error}", args.output.display()));
+    output.write_all(drawn.page.as_bytes()).map_err(failed)?;
+    output.finish()?;
     let file = args.output.display().to_string();
     if context.json {
         let mut line = serde_json::json!({

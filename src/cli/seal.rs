@@ -133,7 +133,7 @@ fn report_error(context: &mut Context<'_>, dir: &Path, error: &SealError) -> Res
     if context.json {
         context.out.json(&Line::Error { dir: &shown, error })
     } else {
-        context.out.say(&format!("error: {shown}: {error}\n"))
+        context.out.say(&format!("error: {}\n", text::printable(&format!("{shown}: {error}"))))
     }
 }
 

@@ -19,12 +19,7 @@ pub(super) fn run(context: &mut Context<'_>, args: &ShowArgs) -> Result<Status, 
         let mut findings = crate::refusal::Findings::default();
         let expected = "a manifest and a run.json with the digests that the id binds";
         findings.refuse(Rule::RootMismatch, Subject::Capture, expected, "none; verify says more");
-        if context.json {
-            context.out.json(&serde_json::json!({ "refusals": findings.refusals }))?;
-        } else {
-            context.out.print(&text::refusals(&findings.refusals, &format!("{}: ", args.what)))?;
-        }
-        return Ok(Status::Refused);
+        return context.refused(&format!("{}: ", args.what), &findings.refusals);
     };
     if context.json {
         // Numbers of run.json stay as they were written.

@@ -1,12 +1,10 @@
 //! `witnessmark spec`, and specs that other commands are given.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use super::args::{SpecArgs, SpecCommand};
 use super::seal::{now, open_or_create};
-use super::{CliError, Context, Status, tool};
+use super::{CliError, Context, Status, input, tool};
 use crate::catalog::Catalog;
 use crate::digest::Sha256;
 use crate::log::Log;
@@ -79,20 +77,20 @@ fn write_draft(context: &mut Context<'_>, from: &[String], output: Option<&Path>
 /// A spec with its bytes; none, with the refusal told, where the file is not a spec.
 fn read(context: &mut Context<'_>, path: &Path) -> Result<Option<(Spec, Vec<u8>)>, CliError> {
     let shown = path.display().to_string();
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_SPEC + 1).read_to_end(&mut bytes));
-    read.map_err(|error| CliError::Failed(format!("cannot read {shown}: {error}")))?;
-    let parsed = if u64::try_from(bytes.len()).is_ok_and(|len| len > MAX_SPEC) {
-        Err((Rule::LimitExceeded, format!("at most {MAX_SPEC} bytes"), "more".to_owned()))
-    } else {
+    let parsed = input::read(path, MAX_SPEC)?.and_then(|bytes| {
         let text = std::str::from_utf8(&bytes).map_err(|error| error.to_string());
         let spec = text.and_then(|text| Spec::parse(text).map_err(|error| error.to_string()));
-        spec.map_err(|found| (Rule::SchemaInvalid, "a spec".to_owned(), found))
-    };
+        let refuse = |found| Refusal::new(Rule::SchemaInvalid, Subject::File(shown.clone()), "a spec", found);
+        spec.map(|spec| (spec, bytes.clone())).map_err(refuse)
+    });
     match parsed {
-        Ok(spec) => Ok(Some((spec, bytes))),
-        Err((rule, expected, found)) => {
-            context.refused("", &[Refusal::new(rule, Subject::File(shown), expected, found)])?;
+        Ok(read) => Ok(Some(read)),
+        Err(refusal) if context.json => {
+            context.out.json(&serde_json::json!({ "of": shown, "refusals": [refusal] }))?;
+            Ok(None)
+        }
+        Err(refusal) => {
+            context.out.say(&text::refusals(&[refusal], ""))?;
             Ok(None)
         }
     }

@@ -1,6 +1,5 @@
 //! `witnessmark verify`.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,8 +7,7 @@ use serde::Serialize;
 
 use super::args::VerifyArgs;
 use super::progress::Progress;
-use super::proof::read_limited;
-use super::{CliError, Context, Status, qualify, spec};
+use super::{CliError, Context, Status, input, output, qualify, spec};
 use crate::bundle::Bundle;
 use crate::catalog::{Catalog, Resolved, read_document};
 use crate::digest::Sha256;
@@ -20,7 +18,7 @@ use crate::qualify::recorded;
 use crate::refusal::{Findings, Note, Refusal};
 use crate::report::{proof as proof_text, text};
 use crate::spec::Spec;
-use crate::store::{Fault, Store, write_durably};
+use crate::store::{Fault, Store};
 use crate::verify::receipt::Receipt;
 use crate::verify::sample::{Sample, Sampled};
 use crate::verify::{Checked, Depth, Options, Outcome, verify};
@@ -70,7 +68,7 @@ pub(super) fn run(context: &mut Context<'_>, args: &VerifyArgs) -> Result<Status
     }
     let depth = depth(args)?;
     let (files, names): (Vec<&String>, Vec<&String>) =
-        args.what.iter().partition(|what| !is_whole_id(what) && !args.exact && Path::new(what).is_file());
+        args.what.iter().partition(|what| !is_whole_id(what) && !args.exact && is_no_folder(Path::new(what)));
     let mut status = Status::Good;
     // What is refused beside the captures: the store, a checkpoint, a bundle's frame.
     let mut beside = Status::Good;
@@ -96,6 +94,11 @@ pub(super) fn run(context: &mut Context<'_>, args: &VerifyArgs) -> Result<Status
         if context.json { context.prose(NO_CHECKPOINT)? } else { context.out.print(NO_CHECKPOINT)? }
     }
     Ok(status)
+}
+
+/// Whether there is something that may be a bundle. A folder is not: captures are often called as the directories they come from.
+fn is_no_folder(path: &Path) -> bool {
+    path.metadata().is_ok_and(|there| !there.is_dir())
 }
 
 /// 64 digits are an id, whatever files are called.
@@ -170,7 +173,7 @@ impl Pass<'_> {
                 Ok(resolved) => subjects.push(resolved),
                 Err(error @ crate::catalog::NameError::Unknown { .. }) => {
                     unknown = Some(Status::Undecided);
-                    context.out.say(&format!("error: {error}\n"))?;
+                    not_found(context, name, &error.to_string())?;
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -230,7 +233,7 @@ impl Pass<'_> {
             let file = self.args.receipt.clone().or_else(|| self.receipt_file(resolved));
             if let Some(file) = file {
                 let bytes = Receipt::of(&outcome).encode().map_err(|error| CliError::Failed(error.to_string()))?;
-                write_durably(&file, &bytes, true)?;
+                output::rewrite(&file, &bytes)?;
             }
             status = status.max(report(context, &outcome, self.spec, self.count)?);
         }
@@ -254,7 +257,7 @@ impl Pass<'_> {
         if self.args.fresh || more || self.depth != Depth::Full || !file.exists() {
             return Ok(None);
         }
-        let receipt = read_limited(&file, MAX_DOCUMENT)?.ok().and_then(|bytes| Receipt::parse(&bytes));
+        let receipt = input::read(&file, MAX_DOCUMENT)?.ok().and_then(|bytes| Receipt::parse(&bytes));
         Ok(receipt.filter(|receipt| receipt.covers(resolved.capture, &resolved.manifests)).map(|_| file))
     }
 
@@ -263,7 +266,7 @@ impl Pass<'_> {
         let Some(file) = &self.args.checkpoint else { return Ok(Status::Good) };
         let key = self.args.verifier_key.as_deref().map(read_key).transpose()?;
         let shown = file.display().to_string();
-        let checked = read_limited(file, MAX_NOTE)?
+        let checked = input::read(file, MAX_NOTE)?
             .and_then(|note| catalog.log.check_checkpoint(catalog.store(), &note, key.as_ref(), &shown));
         let checkpoint = match checked {
             Ok(checkpoint) => checkpoint,
@@ -280,7 +283,8 @@ impl Pass<'_> {
             let now = catalog.log.size().size;
             let kept = checkpoint.head.size;
             context.out.print(&format!(
-                "the log of {now} entries begins with the {kept} of the kept checkpoint, {signature}\n"
+                "the log of {} begins with the {kept} of the kept checkpoint, {signature}\n",
+                text::entries(now)
             ))?;
         }
         Ok(Status::Good)
@@ -319,10 +323,10 @@ fn read_key(text: &str) -> Result<VerifierKey, CliError> {
     let content = if text.contains('+') && !Path::new(text).is_file() {
         text.to_owned()
     } else {
-        let mut content = String::new();
-        let read = std::fs::File::open(text).and_then(|file| file.take(MAX_NOTE).read_to_string(&mut content));
-        read.map_err(|error| CliError::Failed(format!("cannot read {text}: {error}")))?;
-        content
+        match input::read(Path::new(text), MAX_NOTE)? {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(refusal) => return Err(CliError::Usage(format!("--verifier-key: {refusal}"))),
+        }
     };
     VerifierKey::parse(&content).map_err(|error| CliError::Usage(format!("--verifier-key: {error}")))
 }
@@ -353,6 +357,19 @@ fn store_status(context: &mut Context<'_>, refusals: Vec<Refusal>) -> Result<Sta
         context.out.print(&text::store_findings(&findings))?;
     }
     Ok(Status::Refused)
+}
+
+/// A name that stands for nothing: the other subjects are verified all the same.
+fn not_found(context: &mut Context<'_>, name: &str, error: &str) -> Result<(), CliError> {
+    let hint = if Path::new(name).join("run.json").exists() {
+        format!("; the folder {name} holds a capture that is not sealed: witnessmark seal {name}")
+    } else {
+        String::new()
+    };
+    if context.json {
+        return context.out.json(&serde_json::json!({ "name": name, "error": format!("{error}{hint}") }));
+    }
+    context.out.say(&format!("error: {}\n", text::printable(&format!("{error}{hint}"))))
 }
 
 fn nothing(context: &mut Context<'_>) -> Result<Status, CliError> {

@@ -14,7 +14,7 @@ use crate::canon::document;
 use crate::canon::scores::Canonical;
 use crate::catalog::Resolved;
 use crate::digest::{Blake3, Sha256};
-use crate::id::{CaptureId, ObjectId};
+use crate::id::{CaptureId, ObjectId, long};
 use crate::log::Log;
 use crate::manifest::{Act, Entry, HEAD_SCHEMA, Head, Manifest, ScoreShard};
 use crate::merkle::Tree;
@@ -263,8 +263,4 @@ pub(super) fn set_rows(manifest: &mut Manifest, rows: &[Row], changes: &mut Chan
         changes.push((Store::object_path(&shard.object), Change::Bytes(file)));
     }
     (manifest.capture.row_root, manifest.capture.score_root) = row::roots(rows);
-}
-
-pub(super) fn long(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
 }

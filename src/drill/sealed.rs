@@ -6,14 +6,14 @@
 use super::dice::Dice;
 use super::draft::find_mut;
 use super::evidence::{EXECUTION, KV_DTYPE, MODEL, SCHEDULE, TOKENIZER};
-use super::forge::{Change, Changes, Replica, Tampered, long, set_rows};
+use super::forge::{Change, Changes, Replica, Tampered, set_rows};
 use super::{Expect, Skip, not_applicable};
 use crate::canon::document;
 use crate::canon::json::Json;
 use crate::canon::scores::{Canonical, Dtype};
 use crate::catalog::Resolved;
 use crate::digest::{Blake3, Sha256};
-use crate::id::{CaptureId, ObjectId};
+use crate::id::{CaptureId, ObjectId, long};
 use crate::manifest::{Attachment, Head, Manifest, ScoreShard};
 use crate::refusal::Rule;
 use crate::shard::rows as row_shard;

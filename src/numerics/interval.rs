@@ -1,6 +1,6 @@
-//! The exact interval of a share: `specs/numerics-v1.md`, section 8.
+//! The exact interval of a share: `specs/numerics-v1.md`, section 9.
 
-use super::real::{exp, ln};
+use super::elementary::{exp, ln};
 
 /// Shares are counted in parts of this.
 const WHOLE: u32 = 1_000_000;

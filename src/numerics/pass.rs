@@ -2,11 +2,11 @@
 //!
 //! A row is taken sixteen tokens at a time, the last chunk filled with masked tokens, which add +0 to every sum.
 
-use super::real::{LANES, exp, ln, tree};
+use super::elementary::{LANES, exp, ln, tree};
 use super::terms::{Terms, is_near, terms};
 
-/// What a masked token's score less the maximum counts as: below that of any f32, and finite, so that no NaN arises.
-const MASKED: f64 = -1.361_129_467_683_753_8e39;
+/// −2^130, what a masked token's score less the maximum counts as: below that of any f32, and finite, so that no NaN arises.
+const MASKED: f64 = -1.361_129_467_683_754e39;
 
 /// A value a lane.
 type Lanes = [f64; LANES];

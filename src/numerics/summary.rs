@@ -1,7 +1,7 @@
 //! Many rows in few numbers: `specs/numerics-v1.md`, section 7.
 
 use super::RowStats;
-use super::real::{LANES, tree};
+use super::elementary::{LANES, tree};
 
 /// How one statistic is spread over rows. Quantiles are by nearest rank; +Inf sorts last and makes the mean +Inf.
 #[derive(Debug, Clone, Copy, PartialEq)]

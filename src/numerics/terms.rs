@@ -3,7 +3,7 @@
 //! p and q are the probabilities of one token under oracle and candidate, d = ln(q/p) is known better than both. The plain forms
 //! lose everything where p and q are close, so there each term is a series in d.
 
-use super::real::{horner, ln};
+use super::elementary::{horner, ln};
 
 /// Below this |d| the series are used.
 const NEAR: f64 = 0.25;

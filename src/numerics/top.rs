@@ -20,8 +20,7 @@ impl Top {
     pub(super) fn of(row: &[f32]) -> Option<Self> {
         let mut top = Self { len: 0, scores: [f32::NEG_INFINITY; DEPTH], tokens: [0; DEPTH] };
         let mut good = true;
-        let mut first = 0;
-        for block in row.chunks(BLOCK) {
+        for (first, block) in (0..).step_by(BLOCK).zip(row.chunks(BLOCK)) {
             let (high, all_good) = highest(block);
             good &= all_good;
             if high > top.scores[DEPTH - 1] {
@@ -29,7 +28,6 @@ impl Top {
                     top.offer(score, token);
                 }
             }
-            first += BLOCK as u32;
         }
         good.then_some(top)
     }
@@ -56,14 +54,14 @@ impl Top {
         &self.tokens[..self.len]
     }
 
-    /// The highest score; none where all are masked.
+    /// The highest score, +0 for −0; none where all are masked.
     pub(super) fn max(&self) -> Option<f64> {
         self.scores[..self.len].first().map(|&score| f64::from(score) + 0.0)
     }
 
     /// The highest score less the second: 0 at a tie, +Inf where only one token is unmasked.
     pub(super) fn margin(&self) -> f64 {
-        f64::from(self.scores[0]) - f64::from(self.scores[1])
+        (f64::from(self.scores[0]) + 0.0) - f64::from(self.scores[1])
     }
 
     /// How many tokens the first `k` of both have in common.
@@ -81,7 +79,7 @@ fn highest(block: &[f32]) -> (f32, bool) {
     let (chunks, tail) = block.as_chunks::<16>();
     let mut take = |j: usize, score: f32| {
         high[j] = if score > high[j] { score } else { high[j] };
-        bad[j] |= u32::from(!(score < f32::INFINITY));
+        bad[j] |= u32::from(score.is_nan()) | u32::from(score >= f32::INFINITY);
     };
     for chunk in chunks {
         for (j, &score) in chunk.iter().enumerate() {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::canon::document;
 use crate::canon::json::JsonError;
-use crate::canon::real;
+use crate::canon::real::Real;
 use crate::digest::Sha256;
 use crate::id::{CaptureId, RowKey, TokenId};
 use crate::numerics::{RowStats, Spread, Summary, summarise};
@@ -88,56 +88,61 @@ impl From<RowKey> for Place {
 }
 
 /// Where the oracle chose differently at one prefix.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the names are those of specs/qualification-v1.md, section 7")]
 pub struct Differing {
     pub choices: Vec<TokenId>,
-    pub margin: String,
+    pub margin: Real,
     pub position: u32,
     pub prompt_index: u32,
     pub sample_index: u32,
 }
 
 /// A row at which the candidate chose another token than the oracle.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the names are those of specs/qualification-v1.md, section 7")]
 pub struct Flip {
     pub candidate: TokenId,
-    pub margin: String,
+    pub margin: Real,
     pub oracle: TokenId,
     pub position: u32,
     pub prompt_index: u32,
     pub sample_index: u32,
 }
 
+/// A statistic in a document. None is NaN (`specs/numerics-v1.md`); one that were would lie beyond every threshold.
+pub(super) fn real(value: f64) -> Real {
+    Real::new(value).unwrap_or(Real::INFINITY)
+}
+
 /// How one statistic is spread over rows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the names are those of specs/qualification-v1.md, section 6.1")]
 pub struct SpreadLine {
     pub infinite: u64,
-    pub max: String,
-    pub mean: String,
-    pub median: String,
-    pub p99: String,
+    pub max: Real,
+    pub mean: Real,
+    pub median: Real,
+    pub p99: Real,
 }
 
 impl From<Spread> for SpreadLine {
     fn from(spread: Spread) -> Self {
         Self {
             infinite: spread.infinite,
-            max: real::text(spread.max),
-            mean: real::text(spread.mean),
-            median: real::text(spread.median),
-            p99: real::text(spread.p99),
+            max: real(spread.max),
+            mean: real(spread.mean),
+            median: real(spread.median),
+            p99: real(spread.p99),
         }
     }
 }
 
 /// What many rows say together.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the names are those of specs/qualification-v1.md, section 6.1")]
 pub struct Statistics {
@@ -172,7 +177,7 @@ impl Statistics {
 }
 
 /// Statistics of one request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the names are those of specs/qualification-v1.md, section 7")]
 pub struct RequestLine {
@@ -182,7 +187,7 @@ pub struct RequestLine {
 }
 
 /// A candidate beside an oracle.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the names are those of specs/qualification-v1.md, section 7")]
 pub struct Comparison {
@@ -199,7 +204,7 @@ pub struct Comparison {
 }
 
 /// An oracle beside an oracle.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the names are those of specs/qualification-v1.md, section 7")]
 pub struct Noise {
@@ -212,7 +217,7 @@ pub struct Noise {
 }
 
 /// Whether the oracle repeats.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the names are those of specs/qualification-v1.md, section 7")]
 pub struct Repeatability {
@@ -224,7 +229,7 @@ pub struct Repeatability {
 }
 
 /// One stratum.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the names are those of specs/qualification-v1.md, section 7")]
 pub struct Stratum {
@@ -284,7 +289,7 @@ pub struct CrossStrata {
 }
 
 /// The result document.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the names are those of specs/qualification-v1.md, section 7")]
 pub struct ResultDocument {

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::result::{
     Comparison, CrossStrata, Differing, Flip, Noise, Place, Repeatability, RequestLine, Statistics, Stratum, Verdict,
+    real,
 };
 use crate::binding::{Mode, Role};
-use crate::canon::real;
 use crate::compare::{Compared, Pair, compare};
 use crate::digest::Sha256;
 use crate::id::{CaptureId, RequestKey, RowKey, TokenId};
@@ -165,8 +165,9 @@ pub(super) fn derive(
         }
         let inertness: Vec<&str> =
             inertness.iter().filter(|found| found.concurrency == concurrency).map(|found| found.verdict).collect();
-        let level = Level { concurrency, oracles, candidates, comparisons, noise, inertness };
-        derived.strata.extend(strata.phases.iter().map(|&phase| level.stratum(phase)));
+        let phases = &strata.phases;
+        let level = Level { concurrency, phases, oracles, candidates, comparisons, noise, inertness };
+        derived.strata.extend(phases.iter().map(|&phase| level.stratum(phase)));
         derived.rows.extend(level.comparisons.iter().map(|beside| level.lines(beside)));
     }
     if let Some((&first, others)) = strata.concurrency.split_first() {
@@ -182,6 +183,7 @@ pub(super) fn derive(
 /// All there is at one concurrency.
 struct Level<'a> {
     concurrency: u32,
+    phases: &'a [Phase],
     oracles: Vec<&'a Verified>,
     candidates: Vec<&'a Verified>,
     comparisons: Vec<Beside<'a>>,
@@ -246,7 +248,7 @@ impl Level<'_> {
                 let least = rows.iter().map(|(oracle, at)| margin(oracle, *at)).fold(f64::INFINITY, f64::min);
                 let Place { position, prompt_index, sample_index } = key.into();
                 let choices = choices.into_iter().collect();
-                let margin = real::text(least);
+                let margin = real(least);
                 found.differing.push(Differing { choices, margin, position, prompt_index, sample_index });
             }
         }
@@ -259,7 +261,7 @@ impl Level<'_> {
         found
     }
 
-    /// Rows of candidates in the phase that no oracle can be compared with, but for those after a flip of their own.
+    /// Rows of candidates in the phase that no oracle can be compared with, but for those after a flip of their own that some stratum reports.
     fn uncompared(&self, phase: Phase) -> u64 {
         let mut count = 0;
         for candidate in &self.candidates {
@@ -268,7 +270,8 @@ impl Level<'_> {
             for beside in self.comparisons.iter().filter(|beside| beside.b.capture() == candidate.capture()) {
                 for (_, row, pair, compared) in beside.rows() {
                     common.insert(row.key);
-                    if matches!(beside.outcome(pair, compared), Outcome::Flip(..)) {
+                    let reported = self.phases.contains(&row.phase);
+                    if reported && matches!(beside.outcome(pair, compared), Outcome::Flip(..)) {
                         let first = flipped.entry(row.key.request).or_insert(row.key.position);
                         *first = row.key.position.min(*first);
                     }
@@ -370,7 +373,7 @@ fn comparison(beside: &Beside<'_>, phase: Phase) -> Option<Comparison> {
             Outcome::Undecided => found.tie_undecided.push(place),
             Outcome::Flip(oracle, candidate) => {
                 let Place { position, prompt_index, sample_index } = place;
-                let margin = real::text(compared.stats.margin);
+                let margin = real(compared.stats.margin);
                 found.flips.push(Flip { candidate, margin, oracle, position, prompt_index, sample_index });
             }
         }

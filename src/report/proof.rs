@@ -1,15 +1,11 @@
 //! Text for what an auditor takes away: proofs, checkpoints, bundles, and what a store does not need.
 
-use super::text::{Page, bytes, count};
+use super::text::{Page, bytes, count, entries};
 use crate::bundle::{Bundle, Made, Unbundled};
 use crate::gc::Garbage;
-use crate::id::CaptureId;
+use crate::id::{CaptureId, long};
 use crate::note::Checkpoint;
 use crate::proof::{LogProof, RowClaim, RowProof};
-
-fn long(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
-}
 
 /// What a proof of a row shows. `expected` says whether the id was known beforehand.
 #[must_use]
@@ -50,7 +46,7 @@ pub fn row(proof: &RowProof, claim: &RowClaim, expected: bool) -> String {
 pub fn log(proof: &LogProof, known: bool) -> String {
     let mut page = Page(String::new());
     let (old, new) = (proof.old_size, proof.new_size);
-    page.line(format_args!("PROVED: the log of {new} entries begins with the log of {old}"));
+    page.line(format_args!("PROVED: the log of {} begins with the log of {old}", entries(new)));
     page.field("origin", &proof.origin);
     page.field("old root", proof.old_root);
     page.field("new root", proof.new_root);

@@ -106,7 +106,7 @@ fn line(page: &mut Page, stratum: &Stratum) {
     let rows = worst.map_or("-".to_owned(), |comparison| comparison.rows.to_string());
     let flips = worst.map_or("-".to_owned(), |comparison| comparison.flips.len().to_string());
     let kl = worst.map_or("-".to_owned(), |comparison| {
-        comparison.statistics.as_ref().map_or("0".to_owned(), |statistics| brief(&statistics.kl.max))
+        comparison.statistics.as_ref().map_or("0".to_owned(), |statistics| brief(statistics.kl.max))
     });
     let (name, verdict, reasons) = (name(stratum), stratum.verdict.name(), stratum.reasons.join(", "));
     page.line(format_args!("  {name:<12} {verdict:<22} {oracle:<26} {rows:>5} {flips:>5} {kl:>12}  {reasons}"));
@@ -141,7 +141,7 @@ fn details(page: &mut Page, stratum: &Stratum, names: &BTreeMap<CaptureId, &str>
             prompt_index: differing.prompt_index,
             sample_index: differing.sample_index,
         };
-        let margin = brief(&differing.margin);
+        let margin = brief(differing.margin);
         page.words(
             &label,
             &format!("the oracle chose {} at {}, margin {margin}", choices.join(" and "), places([place].iter())),

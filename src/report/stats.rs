@@ -1,6 +1,7 @@
 //! Text for statistics between two captures.
 
 use super::text::Page;
+use crate::canon::real::Real;
 use crate::qualify::result::{SpreadLine, Statistics};
 use crate::stats::Stats;
 
@@ -9,16 +10,14 @@ const SHOWN: usize = 12;
 
 /// A real as a person reads it: five significant digits.
 #[must_use]
-pub fn brief(text: &str) -> String {
-    match text.parse::<f64>() {
-        Ok(value) if value.is_infinite() => "inf".to_owned(),
-        Ok(value) if value.to_bits() << 1 == 0 => "0".to_owned(),
-        Ok(value) if (1e-4..1e5).contains(&value.abs()) => {
-            let digits = if value.abs() >= 1.0 { 4 } else { 6 };
-            format!("{value:.digits$}")
-        }
-        Ok(value) => format!("{value:.4e}"),
-        Err(_) => text.to_owned(),
+pub fn brief(real: Real) -> String {
+    let value = real.get();
+    match value.abs() {
+        size if size.is_infinite() => real.to_string(),
+        size if size <= 0.0 => "0".to_owned(),
+        size if (1e-4..1.0).contains(&size) => format!("{value:.6}"),
+        size if (1.0..1e5).contains(&size) => format!("{value:.4}"),
+        _ => format!("{value:.4e}"),
     }
 }
 
@@ -73,7 +72,7 @@ pub(super) fn table(page: &mut Page, statistics: &Statistics) {
         ("margin of a", &statistics.margin),
     ];
     for (name, spread) in lines {
-        let [mean, median, p99, max] = [&spread.mean, &spread.median, &spread.p99, &spread.max].map(|text| brief(text));
+        let [mean, median, p99, max] = [spread.mean, spread.median, spread.p99, spread.max].map(brief);
         let infinite = if spread.infinite > 0 { format!("  {} inf", spread.infinite) } else { String::new() };
         page.line(format_args!("  {name:<18} {mean:>12} {median:>12} {p99:>12} {max:>12}{infinite}"));
     }

@@ -7,7 +7,7 @@ use crate::binding::{FinishReason, Run};
 use crate::canon::json::Json;
 use crate::diff::{Change, Diff, Scores, Shapes};
 use crate::digest::Sha256;
-use crate::id::{ObjectId, RowKey};
+use crate::id::{ObjectId, RowKey, long};
 use crate::log::Log;
 use crate::manifest::{Act, Manifest};
 use crate::refusal::{Findings, Note, NoteKind, Refusal, Rule};
@@ -52,6 +52,21 @@ pub fn printable(text: &str) -> String {
 #[must_use]
 pub fn count(number: u64, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+}
+
+/// A number of log entries.
+#[must_use]
+pub fn entries(number: u64) -> String {
+    if number == 1 { "1 entry".to_owned() } else { format!("{number} entries") }
+}
+
+/// How many differ, or that none does.
+fn differing(number: usize) -> String {
+    match number {
+        0 => "equal".to_owned(),
+        1 => "1 differs".to_owned(),
+        _ => format!("{number} differ"),
+    }
 }
 
 pub(super) struct Page(pub(super) String);
@@ -270,7 +285,7 @@ pub fn explain(rule: Rule) -> String {
     page.0
 }
 
-/// All rules, a line each.
+/// All rules with what they protect, in short.
 #[must_use]
 pub fn rules() -> String {
     let mut page = Page(String::new());
@@ -278,7 +293,16 @@ pub fn rules() -> String {
         let protects = about(*rule).protects;
         let end = [": ", "; ", ". "].iter().filter_map(|mark| protects.find(mark)).min().unwrap_or(protects.len());
         let first = protects.get(..end).unwrap_or(protects).trim_end_matches('.');
-        page.line(format_args!("{rule:<24} {first}"));
+        let mut line = format!("{rule:<24}");
+        for word in first.split_whitespace() {
+            if line.chars().count() + word.chars().count() >= 100 {
+                page.line(&line);
+                line = " ".repeat(24);
+            }
+            line.push(' ');
+            line.push_str(word);
+        }
+        page.line(line);
     }
     page.0
 }
@@ -329,7 +353,13 @@ pub fn spec_sealed(spec: &Spec, place: usize, new: bool) -> String {
 #[must_use]
 pub fn log(log: &Log, origin: &str, names: &dyn Fn(&crate::id::CaptureId) -> String) -> String {
     let mut page = Page(String::new());
-    page.line(format_args!("origin {origin}, {} entries, root {}", log.entries.len(), log.root()));
+    let entries = entries(long(log.entries.len()));
+    // What a refused log has is not what its head says it has.
+    if log.refusals.is_empty() {
+        page.line(format_args!("origin {origin}, {entries}, root {}", log.root()));
+    } else {
+        page.line(format_args!("origin {origin}, {entries} that could be read"));
+    }
     for (n, entry) in log.entries.iter().enumerate() {
         let at = utc(&entry.at);
         match entry.act {
@@ -456,13 +486,10 @@ pub fn diff(diff: &Diff, strict: bool) -> String {
 }
 
 fn diff_bindings(page: &mut Page, diff: &Diff) {
-    page.field(
-        "bindings",
-        if diff.bindings.is_empty() { "equal".to_owned() } else { format!("{} differ", diff.bindings.len()) },
-    );
+    page.field("bindings", differing(diff.bindings.len()));
     diff.bindings.iter().for_each(|item| change(page, item));
     if !diff.attachments.is_empty() {
-        page.field("attachments", format_args!("{} differ", diff.attachments.len()));
+        page.field("attachments", differing(diff.attachments.len()));
         diff.attachments.iter().for_each(|item| change(page, item));
     }
     shapes(page, &diff.shapes);
@@ -574,8 +601,9 @@ fn scores(page: &mut Page, scores: &Scores) {
     let flips: Vec<_> = scores.differing.iter().filter(|change| change.argmax_a != change.argmax_b).collect();
     let largest = scores.differing.iter().map(|change| change.max_abs_delta).fold(0.0, f64::max);
     page.line(format_args!(
-        "    {} differ, max |Δ| {largest}; the argmax changes in {}",
+        "    {} {}, max |Δ| {largest}; the argmax changes in {}",
         count(long(scores.differing.len()), "row"),
+        if scores.differing.len() == 1 { "differs" } else { "differ" },
         flips.len()
     ));
     // What changes the argmax comes first: it is what a reader looks for.
@@ -595,12 +623,9 @@ fn scores(page: &mut Page, scores: &Scores) {
         ));
     }
     if ordered.len() > SHOWN_ROWS {
-        page.line(format_args!("    … and {} more rows (--json lists all)", ordered.len() - SHOWN_ROWS));
+        let more = count(long(ordered.len() - SHOWN_ROWS), "more row");
+        page.line(format_args!("    … and {more} (--json lists all)"));
     }
-}
-
-fn long(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

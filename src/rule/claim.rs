@@ -68,6 +68,11 @@ impl<'a> ClaimBench<'a> {
         self.findings.refuse(rule, subject, expected, found);
     }
 
+    /// All captures, with those first that the others are held against.
+    pub(super) fn oracles_first(&self) -> impl Iterator<Item = &'a Claimed<'a>> + use<'a> {
+        self.captures.iter().rev()
+    }
+
     /// The captures of a role at a concurrency.
     pub(super) fn of(&self, role: Role, concurrency: u32) -> Vec<&'a Claimed<'a>> {
         let captures = self.captures.iter();

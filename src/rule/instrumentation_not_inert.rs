@@ -110,7 +110,7 @@ fn derive(spec: &crate::spec::Spec, captures: &[Claimed<'_>], role: Role, concur
         }
     }
     for replay in of(Mode::SelfReplay) {
-        count_replay(replay, captures, &mut found.replays);
+        count_replay(replay, &here, &mut found.replays);
     }
     if baselines.len() >= 2 && of(Mode::CaptureOnly).next().is_some() {
         found.verdict = verdict(&found, spec.comparison.inertness_margin);
@@ -118,9 +118,9 @@ fn derive(spec: &crate::spec::Spec, captures: &[Claimed<'_>], role: Role, concur
     found
 }
 
-fn count_replay(replay: &Claimed<'_>, captures: &[Claimed<'_>], counts: &mut Replays) {
+fn count_replay(replay: &Claimed<'_>, sources: &[&Claimed<'_>], counts: &mut Replays) {
     let requests: BTreeMap<RequestKey, &Request> = replay.run.requests_by_key();
-    for source in captures {
+    for source in sources.iter().filter(|source| source.run.scores.is_some()) {
         let replays = |key: &RequestKey| {
             let continuation = requests.get(key).and_then(|request| request.continuation.as_ref());
             let named = continuation.and_then(|continuation| continuation.source.as_ref());

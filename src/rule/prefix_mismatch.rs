@@ -39,7 +39,7 @@ pub(super) fn check(bench: &mut Bench<'_>) {
 /// Requests of one key have one prompt in all captures of a claim.
 pub(super) fn check_claim(bench: &mut ClaimBench<'_>) {
     let mut first: BTreeMap<RequestKey, (&Request, &str)> = BTreeMap::new();
-    for claimed in bench.captures {
+    for claimed in bench.oracles_first() {
         for (key, request) in claimed.run.requests_by_key() {
             let (owner, run_id) = *first.entry(key).or_insert((request, &claimed.run.run_id));
             if owner.prompt_token_ids != request.prompt_token_ids {

@@ -36,7 +36,8 @@ pub(super) fn check(bench: &mut ClaimBench<'_>) {
                 bench.refuse(Rule::ShapeMismatch, subject, expected, show(found));
             }
         }
-        if spec.comparison.observed_shape == Some(ObservedShape::Equal) {
+        let scored = candidate.run.scores.is_some() && oracle.run.scores.is_some();
+        if scored && spec.comparison.observed_shape == Some(ObservedShape::Equal) {
             let unequal = |&(a, b): &(&Row, &Row)| !same_shape(a, b);
             for (row, _) in at_equal_prefixes(candidate.rows, oracle.rows).filter(unequal) {
                 let expected = format!("batch_size, query_len and kv_len as in {}", oracle.run.run_id);

@@ -35,7 +35,7 @@ pub(super) fn check_claim(bench: &mut ClaimBench<'_>) {
 /// Whoever has a value has the first one's.
 fn one(bench: &mut ClaimBench<'_>, path: &str, value: &dyn Fn(&Claimed<'_>) -> Option<String>) {
     let mut first: Option<(String, &str)> = None;
-    for claimed in bench.captures {
+    for claimed in bench.oracles_first() {
         let Some(found) = value(claimed) else { continue };
         let (expected, run_id) = first.get_or_insert_with(|| (found.clone(), &claimed.run.run_id));
         if *expected != found {

@@ -38,7 +38,7 @@ pub(super) fn check(bench: &mut Bench<'_>) {
 /// All captures of a claim have rows of one width.
 pub(super) fn check_claim(bench: &mut ClaimBench<'_>) {
     let mut first: Option<(u64, &str)> = None;
-    for claimed in bench.captures {
+    for claimed in bench.oracles_first() {
         let Some(scores) = &claimed.run.scores else { continue };
         let (width, run_id) = *first.get_or_insert((scores.vocab_size, &claimed.run.run_id));
         if width != scores.vocab_size {

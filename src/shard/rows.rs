@@ -6,6 +6,7 @@
 use super::page::{Encoding, PageHeader};
 use super::thrift::{Reader, Struct, write_varint};
 use super::{CREATED_BY, MAGIC, ShardFault};
+use crate::id::long;
 use crate::row::{FIELDS, Field, Interner, Kind, Row, Value, is_canonical_x};
 
 /// The most rows of one shard.
@@ -20,10 +21,6 @@ fn physical_type(kind: Kind) -> i32 {
         Kind::Text => 6,
         Kind::Digest => 7,
     }
-}
-
-fn long(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
 }
 
 /// The file of `rows`, which are one shard's.

@@ -10,7 +10,7 @@ use super::page::{Decompressor, Encoding, MAX_HEADER, PageHeader};
 use super::thrift::{Reader, Struct};
 use super::{CREATED_BY, MAGIC, ShardFault};
 use crate::digest::Blake3Stream;
-use crate::id::ObjectId;
+use crate::id::{ObjectId, long};
 use crate::manifest::{Codec, ScoreShard};
 
 /// Where this writer cuts: before the row that would bring a shard's canonical scores beyond this many bytes.
@@ -30,11 +30,6 @@ fn codec_number(codec: Codec) -> i32 {
         Codec::Zstd => 6,
         Codec::Lz4 => 7,
     }
-}
-
-/// Lengths and counts in memory fit u64 on every machine there is.
-fn long(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
 }
 
 /// Sizes of the pages written or read so far; all that the tail depends on.

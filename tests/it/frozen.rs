@@ -242,6 +242,15 @@ fn rule_ids() {
         "concurrency-not-reached",
         "row-recomputed",
         "record-over-window",
+        "spec-not-predeclared",
+        "mode-missing",
+        "gate-not-ratified",
+        "coverage-overclaimed",
+        "forced-output-claimed",
+        "shape-mismatch",
+        "score-reused",
+        "instrumentation-not-inert",
+        "result-mismatch",
     ];
     assert_eq!(Rule::ALL.iter().map(|rule| rule.id()).collect::<Vec<_>>(), expected);
 }

@@ -23,14 +23,19 @@ pub fn embedded(name: &str) -> PathBuf {
     root().join("corpora/smollm2-h200-cut").join(name)
 }
 
-/// The whole real captures, where they are beside the repository; says so on stderr where they are not.
+/// The folder of the whole real captures, too large for the repository: WITNESSMARK_CAPTURES names it. A test that needs them and has none says on
+/// the terminal, past the harness that keeps what a passing test prints, that it was skipped.
 pub fn shared_captures() -> Option<PathBuf> {
-    let folder = root().join("../shared/captures/smollm2-h200");
-    if !folder.is_dir() {
-        eprintln!("not run: no captures at {}", folder.display());
-        return None;
+    #[expect(clippy::disallowed_methods, reason = "where the captures are is said from outside")]
+    let named = std::env::var_os("WITNESSMARK_CAPTURES").filter(|path| !path.is_empty());
+    let folder = named.map(PathBuf::from).unwrap_or_else(|| root().join("../shared/captures")).join("smollm2-h200");
+    if folder.is_dir() {
+        return Some(folder);
     }
-    Some(folder)
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    let line = format!("SKIPPED: {test}: no captures at {} (WITNESSMARK_CAPTURES)\n", folder.display());
+    std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes()).unwrap();
+    None
 }
 
 /// A place to work in, with a store.

@@ -14,7 +14,10 @@ use witnessmark::facts::Facts;
 use witnessmark::id::{ObjectId, RequestKey, RowKey, TokenId};
 use witnessmark::log::Log;
 use witnessmark::manifest::{CaptureDocument, Codec, Entry, Head, ScoreShard};
-use witnessmark::merkle::{Tree, leaf_hash};
+use witnessmark::merkle::{
+    Size, Tree, consistency_path, inclusion_path, is_consistent, leaf_hash, root_from_inclusion,
+};
+use witnessmark::proof::Proof;
 use witnessmark::refusal::Rule;
 use witnessmark::row::{self, Interner, Row};
 use witnessmark::rule::{Evidence, ScoreEvidence, judge_some};
@@ -23,6 +26,7 @@ use witnessmark::shard::scores::{RawPage, ScoresReader, ScoresWriter, decode_pag
 use witnessmark::shard::{ShardFault, rows as rows_shard};
 use witnessmark::store::{Store, ref_file_name};
 use witnessmark::verify::Depth;
+use witnessmark::verify::sample::Sample;
 
 use super::made_up::{MadeUp, folder, object, refused_as_manifest, sealed};
 use super::support;
@@ -206,6 +210,48 @@ fn chains() {
         }
         let other = if vector["run_nonce"].is_null() { json!("x") } else { Value::Null };
         assert_eq!(judge_chain(&other, links), [Rule::RunMixed], "another nonce");
+    }
+}
+
+fn digests(value: &Value, key: &str) -> Vec<Sha256> {
+    value[key].as_array().unwrap().iter().map(|digest| digest.as_str().unwrap().parse().unwrap()).collect()
+}
+
+fn checks(proof: &Value) -> bool {
+    match Proof::parse(proof.as_str().unwrap().as_bytes()) {
+        Ok(Proof::Row(proof)) => proof.check().is_ok(),
+        Ok(Proof::Log(proof)) => proof.check().is_ok(),
+        Err(_) => false,
+    }
+}
+
+#[test]
+fn proofs() {
+    let vectors = vectors("proofs.json");
+    let leaves: Vec<Sha256> = (0..9).map(|n| leaf_hash(n.to_string().as_bytes())).collect();
+    let size_of = |vector: &Value, key: &str| usize::try_from(number(vector, key)).unwrap();
+    for vector in list(&vectors, "inclusion") {
+        let (size, index, path) = (size_of(vector, "size"), number(vector, "index"), digests(vector, "path"));
+        assert_eq!(inclusion_path(&leaves[..size], index), Some(path.clone()), "{vector}");
+        let leaf = leaves[size_of(vector, "index")];
+        let root = root_from_inclusion(leaf, index, number(vector, "size"), &path);
+        assert_eq!(root.unwrap().to_string(), text(vector, "root"), "{vector}");
+    }
+    for vector in list(&vectors, "consistency") {
+        let (new, path) = (size_of(vector, "new_size"), digests(vector, "path"));
+        assert_eq!(consistency_path(&leaves[..new], number(vector, "old_size")), Some(path.clone()), "{vector}");
+        let state = |size, root| Size { size: number(vector, size), root: text(vector, root).parse().unwrap() };
+        assert!(is_consistent(state("old_size", "old_root"), state("new_size", "new_root"), &path), "{vector}");
+    }
+    assert!(list(&vectors, "rows").iter().chain(list(&vectors, "logs")).all(checks));
+    for vector in list(&vectors, "refuse") {
+        assert!(!checks(&vector["text"]), "{}", text(vector, "why"));
+    }
+    for vector in list(&vectors, "samples") {
+        let sample =
+            Sample { ppm: number(vector, "ppm").try_into().unwrap(), seed: text(vector, "seed").parse().unwrap() };
+        let drawn = sample.draw(text(vector, "capture").parse().unwrap(), size_of(vector, "rows"));
+        assert_eq!(json!(drawn), vector["drawn"], "{vector}");
     }
 }
 

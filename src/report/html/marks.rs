@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, PreEscaped, html};
 
-use crate::canon::real;
+use crate::canon::real::Real;
 use crate::qualify::{Outcome, RowLine};
 use crate::report::stats::brief;
 use crate::row::Phase;
@@ -87,7 +87,8 @@ pub(super) fn title(row: &RowLine) -> String {
 
 /// A real as a person reads it, without zeros that say nothing.
 pub(super) fn number(value: f64) -> String {
-    let text = brief(&real::text(value));
+    let Some(real) = Real::new(value) else { return "not a number".to_owned() };
+    let text = brief(real);
     if text.contains('.') && !text.contains('e') {
         return text.trim_end_matches('0').trim_end_matches('.').to_owned();
     }

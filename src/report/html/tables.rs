@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use maud::{Markup, html};
 
 use super::frame::Tone;
+use crate::canon::real::Real;
 use crate::qualify::result::{ResultDocument, SpreadLine, Statistics, Stratum};
 use crate::report::qualify::{name, worst};
 use crate::report::stats::brief;
@@ -51,7 +52,7 @@ fn values(stratum: &Stratum) -> [String; 10] {
     let none = || "–".to_owned();
     let worst = worst(stratum);
     let of = |value: &dyn Fn(&crate::qualify::result::Comparison) -> String| worst.map_or_else(none, value);
-    let kl = |part: fn(&SpreadLine) -> &str| {
+    let kl = |part: fn(&SpreadLine) -> Real| {
         of(&|found| found.statistics.as_ref().map_or("0".to_owned(), |statistics| brief(part(&statistics.kl))))
     };
     [
@@ -61,9 +62,9 @@ fn values(stratum: &Stratum) -> [String; 10] {
         of(&|found| found.flips.len().to_string()),
         of(&|found| found.ties.to_string()),
         of(&|found| found.tie_undecided.len().to_string()),
-        kl(|spread| &spread.mean),
-        kl(|spread| &spread.p99),
-        kl(|spread| &spread.max),
+        kl(|spread| spread.mean),
+        kl(|spread| spread.p99),
+        kl(|spread| spread.max),
         of(&|found| {
             let equal = found.statistics.as_ref().map_or(found.rows, |statistics| statistics.top1);
             format!("{equal} of {}", found.rows)
@@ -95,7 +96,7 @@ pub(super) fn statistics([a, b]: [&str; 2], phase: &str, statistics: Option<&Sta
                         @for (name, spread) in lines {
                             tr {
                                 th scope="row" { (name) }
-                                @for value in [&spread.mean, &spread.median, &spread.p99, &spread.max] { td.n { (brief(value)) } }
+                                @for value in [spread.mean, spread.median, spread.p99, spread.max] { td.n { (brief(value)) } }
                                 td.n { (spread.infinite) }
                             }
                         }

@@ -6,7 +6,6 @@ use super::marks::number;
 use super::tone;
 use crate::qualify::result::{Counted, Place, ResultDocument, Stratum};
 use crate::report::qualify::{name, places, worst};
-use crate::report::stats::brief;
 
 /// Prefixes at which the oracle chose differently that are listed.
 const DIFFERING: usize = 12;
@@ -102,7 +101,7 @@ pub(super) fn oracle(result: &ResultDocument) -> Markup {
                         ul {
                             @for differing in found.differing.iter().take(DIFFERING) {
                                 @let choices = differing.choices.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
-                                li { "prompt " (differing.prompt_index) @if differing.sample_index > 0 { " sample " (differing.sample_index) } " position " (differing.position) ": tokens " (choices) ", margin " (brief(&differing.margin)) }
+                                li { "prompt " (differing.prompt_index) @if differing.sample_index > 0 { " sample " (differing.sample_index) } " position " (differing.position) ": tokens " (choices) ", margin " (number(differing.margin.get())) }
                             }
                         }
                         @if found.differing.len() > DIFFERING { p.omitted { "and " (found.differing.len() - DIFFERING) " more" } }

@@ -7,7 +7,7 @@
 pub(super) const LANES: usize = 16;
 
 /// ln 2 in two parts. The first has 32 significant bits, so that its product with an exponent is exact.
-const LN2: [f64; 2] = [6.931_471_803_691_238_164_90e-1, 1.908_214_929_270_587_700_02e-10];
+const LN2: [f64; 2] = [6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10];
 
 /// 1.5 × 2^52: added to a number below 2^51, it leaves the nearest integer in the low bits.
 const ROUND: f64 = 6_755_399_441_055_744.0;
@@ -57,7 +57,7 @@ pub(super) fn horner<const N: usize>(c: &[f64; N], x: f64) -> f64 {
     sum
 }
 
-/// EXP: e^x for x ≤ 0, within 4e-16 of the value; +0 below −690.
+/// EXP: e^x for x ≤ 0, within 5e-16 of the value; +0 below −690.
 #[inline(always)]
 pub(super) fn exp(x: f64) -> f64 {
     let at = if x > EXP_FLOOR { x } else { EXP_FLOOR };
@@ -70,7 +70,7 @@ pub(super) fn exp(x: f64) -> f64 {
     if x < EXP_FLOOR { 0.0 } else { value }
 }
 
-/// LN: ln x for a normal x ≥ 1, within 4e-16 of the value.
+/// LN: ln x for a normal x ≥ 1, within 5e-16 of the value.
 #[inline(always)]
 pub(super) fn ln(x: f64) -> f64 {
     let bits = x.to_bits();
@@ -93,4 +93,32 @@ pub(super) fn tree(mut lanes: [f64; LANES]) -> f64 {
         }
     }
     lanes[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The standard library's are right to about one unit in the last place, but not the same everywhere.
+    fn is_near(value: f64, exact: f64) -> bool {
+        (value - exact).abs() <= 7e-16 * exact
+    }
+
+    #[test]
+    fn near_to_the_standard_library() {
+        for n in 0..=69_000 {
+            let x = f64::from(n) / -100.0;
+            assert!(is_near(exp(x), x.exp()), "{x}");
+            let y = 1.0 + f64::from(n) * f64::from(n) / 1e5;
+            assert!(is_near(ln(y), y.ln()), "{y}");
+        }
+    }
+
+    #[test]
+    fn exact_where_a_sum_relies_on_it() {
+        for (value, exact) in [(exp(0.0), 1.0), (exp(-690.000_1), 0.0), (exp(-1e39), 0.0), (ln(1.0), 0.0)] {
+            assert_eq!(value.to_bits(), f64::to_bits(exact));
+        }
+        assert!(exp(-690.0).is_normal());
+    }
 }
