@@ -135,7 +135,7 @@ fn capture(derived: &Derivation, id: CaptureId) -> Option<&Verified> {
 fn pairs(derived: &Derivation, concurrency: u32) -> Vec<Pair<'_>> {
     let here = derived.rows.iter().filter(|rows| rows.concurrency == concurrency);
     let mut pairs: Vec<Pair<'_>> = here.filter_map(|rows| pair(derived, rows)).collect();
-    pairs.sort_by(|one, other| other.against().cmp(&one.against()));
+    pairs.sort_by_key(|pair| std::cmp::Reverse(pair.against()));
     pairs
 }
 
