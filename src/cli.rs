@@ -30,6 +30,7 @@ mod output;
 mod progress;
 mod proof;
 mod qualify;
+mod report;
 mod seal;
 mod show;
 mod signals;
@@ -232,6 +233,7 @@ fn run(context: &mut Context<'_>, command: Command) -> Result<Status, CliError> 
         Command::Qualify(args) => qualify::run(context, &args),
         Command::Spec(args) => spec::run(context, &args),
         Command::Stats(args) => stats::run(context, &args),
+        Command::Report(args) => report::run(context, &args),
         Command::Drill(args) => drill::run(context, &args),
         Command::Export(args) => export::run(context, &args),
         Command::Show(args) => show::run(context, &args),

@@ -25,7 +25,7 @@ mod stratum;
 use result::{
     CaptureLine, Counted, InertnessLine, Inputs, QUALIFICATION_SCHEMA, RESULT_SCHEMA, Replayed, ResultDocument, Verdict,
 };
-pub use stratum::Rows;
+pub use stratum::{Outcome, RowLine, Rows};
 
 /// What keeps a result from being derived, or found not derivable.
 #[derive(Debug, thiserror::Error)]

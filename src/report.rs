@@ -1,8 +1,9 @@
 //! Report: values become text. Renders, never decides.
 //!
-//! [`text`], [`proof`], [`drill`], [`qualify`] and [`stats`] write for people at a terminal; the values themselves serialize as JSON.
+//! [`text`], [`proof`], [`drill`], [`qualify`] and [`stats`] write for people at a terminal, [`html`] for people with a browser; the values themselves serialize as JSON.
 
 pub mod drill;
+pub mod html;
 pub mod proof;
 pub mod qualify;
 pub mod stats;

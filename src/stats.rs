@@ -5,12 +5,13 @@
 
 use serde::Serialize;
 
-use crate::compare::{Pair, compare};
-use crate::id::{CaptureId, RowKey};
+use crate::compare::{Compared, Pair, compare};
+use crate::id::{CaptureId, RowKey, TokenId};
 use crate::meter::Meter;
 use crate::numerics::RowStats;
 use crate::qualify::result::Statistics;
-use crate::row::{Phase, places_at_equal_prefixes, same_shape};
+use crate::qualify::{Outcome, RowLine};
+use crate::row::{Phase, Row, places_at_equal_prefixes, same_shape};
 use crate::store::{Fault, Store};
 use crate::verify::Verified;
 
@@ -25,6 +26,9 @@ pub struct Stats {
     pub not_common: u64,
     /// What there is in common, by phase of the second capture's rows, and in all
     pub phases: Vec<PhaseStats>,
+    /// The common rows in key order; a flip is another highest-scoring token. Too many to serialize
+    #[serde(skip)]
+    pub rows: Vec<RowLine>,
 }
 
 /// The common rows of one phase.
@@ -58,7 +62,7 @@ pub fn stats(store: &Store, a: &Verified, b: &Verified, meter: &Meter) -> Result
     let compared = compare(store, a, b, &pairs, meter)?;
     let side = |capture: &Verified| (capture.capture(), capture.run().run_id.clone());
     let not_common = u64::try_from(b.rows().len() - pairs.len()).unwrap_or(u64::MAX);
-    let mut found = Stats { a: side(a), b: side(b), not_common, phases: Vec::new() };
+    let mut found = Stats { a: side(a), b: side(b), not_common, phases: Vec::new(), rows: Vec::new() };
     let wanted = Phase::ALL.into_iter().map(Some).chain([None]);
     for phase in wanted {
         let mut part = (0, 0, Vec::new());
@@ -81,5 +85,17 @@ pub fn stats(store: &Store, a: &Verified, b: &Verified, meter: &Meter) -> Result
             found.phases.push(PhaseStats { phase, bitwise, unmatched, flips, statistics });
         }
     }
+    found.rows = pairs
+        .iter()
+        .zip(&compared)
+        .filter_map(|(pair, compared)| Some(line(b.rows().get(pair.b)?, compared)))
+        .collect();
     Ok(found)
+}
+
+fn line(row: &Row, compared: &Compared) -> RowLine {
+    let stats = compared.stats;
+    let flip = Outcome::Flip(TokenId(stats.oracle_argmax), TokenId(stats.candidate_argmax));
+    let outcome = if stats.agrees() { Outcome::Agrees } else { flip };
+    RowLine { key: row.key, phase: row.phase, stats, bitwise: compared.bitwise, outcome }
 }

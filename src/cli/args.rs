@@ -82,6 +82,11 @@ pub(super) enum Command {
     ///
     /// Both captures are verified first. A is taken as the oracle; phases are apart. It describes and judges nothing.
     Stats(StatsArgs),
+    /// Draw a result, or what changed between two captures, as one page for a browser
+    ///
+    /// WHAT is a result SHA or a qualification id, or two captures. Everything is derived again first. The page is one file: nothing runs in it and nothing
+    /// is loaded. Exit status 0: drawn, whatever it shows. 2: refused; then the page shows the refusals.
+    Report(ReportArgs),
     /// Corrupt a scratch copy of a capture in every known way: what can be refused must be, by its own rule
     ///
     /// The store is only read. Exit status 0: every corruption that applies to this evidence was refused by its own rule, or gave another capture
@@ -471,6 +476,16 @@ pub(super) struct StatsArgs {
     pub(super) a: String,
     /// The second
     pub(super) b: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ReportArgs {
+    /// A result SHA, a qualification id or a prefix of one; or two captures
+    #[arg(required = true, num_args = 1..=2, value_name = "WHAT")]
+    pub(super) what: Vec<String>,
+    /// The page to write
+    #[arg(long, short, value_name = "FILE")]
+    pub(super) output: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]

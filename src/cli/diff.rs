@@ -6,11 +6,11 @@ use super::args::{DiffArgs, Part};
 use super::{CliError, Context, Status};
 use crate::canon::scores::Canonical;
 use crate::catalog::Catalog;
-use crate::diff::{Parts, ScorePairs, diff};
+use crate::diff::{Diff, Parts, ScorePairs, diff};
 use crate::fetch::Cursor;
 use crate::refusal::Refusal;
 use crate::report::text;
-use crate::store::{Fault, Store};
+use crate::store::{Fault, Store, io_error};
 use crate::verify::{Depth, Options, Verified, verify};
 
 struct Pairs<'a> {
@@ -49,9 +49,7 @@ pub(super) fn run(context: &mut Context<'_>, args: &DiffArgs) -> Result<Status, 
             Parts { bindings: only == Part::Bindings, rows: only == Part::Rows, scores: only == Part::Scores }
         }
     };
-    let cursor = |side| Cursor::new(&store, side).map_err(|error| CliError::Failed(error.to_string()));
-    let mut pairs = Pairs { a: cursor(a)?, b: cursor(b)? };
-    let found = match diff(a, b, parts, &mut pairs) {
+    let found = match compare(&store, a, b, parts) {
         Ok(found) => found,
         Err(Fault::Error(error)) => return Err(error.into()),
         Err(Fault::Refused(refusal)) => return refused(context, "", &[refusal]),
@@ -62,6 +60,13 @@ pub(super) fn run(context: &mut Context<'_>, args: &DiffArgs) -> Result<Status, 
         context.out.print(&text::diff(&found, args.strict))?;
     }
     Ok(if found.is_identical(args.strict) { Status::Good } else { Status::Negative })
+}
+
+/// What two captures have apart, with their scores from the store.
+pub(super) fn compare(store: &Store, a: &Verified, b: &Verified, parts: Parts) -> Result<Diff, Fault> {
+    let cursor = |side| Cursor::new(store, side).map_err(|error| Fault::from(io_error("decompress", "scores")(error)));
+    let mut pairs = Pairs { a: cursor(a)?, b: cursor(b)? };
+    diff(a, b, parts, &mut pairs)
 }
 
 fn refused(context: &mut Context<'_>, of: &str, refusals: &[Refusal]) -> Result<Status, CliError> {

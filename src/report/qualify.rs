@@ -86,12 +86,12 @@ fn cite(page: &mut Page, derived: &Derivation) {
     page.field("spec", derived.result.spec);
 }
 
-fn name(stratum: &Stratum) -> String {
+pub(super) fn name(stratum: &Stratum) -> String {
     format!("c{} {}", stratum.concurrency, stratum.phase)
 }
 
 /// The comparison that speaks most against the candidate: most flips, then most rows.
-fn worst(stratum: &Stratum) -> Option<&Comparison> {
+pub(super) fn worst(stratum: &Stratum) -> Option<&Comparison> {
     stratum.comparisons.iter().max_by_key(|comparison| (comparison.flips.len(), comparison.rows))
 }
 
@@ -150,7 +150,7 @@ fn details(page: &mut Page, stratum: &Stratum, names: &BTreeMap<CaptureId, &str>
 }
 
 /// Places as (prompt, position); with the sample where there is more than one.
-fn places<'p>(places: impl ExactSizeIterator<Item = &'p Place>) -> String {
+pub(super) fn places<'p>(places: impl ExactSizeIterator<Item = &'p Place>) -> String {
     let more = places.len().saturating_sub(SHOWN);
     let shown: Vec<String> = places
         .take(SHOWN)

@@ -26,6 +26,7 @@ mod layers;
 mod logs;
 mod made_up;
 mod numerics;
+mod pages;
 mod proofs;
 mod properties;
 mod qualify;
