@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
     fs::write(root.join("log/head"), head).unwrap();
     fs::write(root.join("log/entries"), entries.get(1..).unwrap_or_default()).unwrap();
     let log = Log::load(&store).unwrap();
-    let act = (Act::Seal, CaptureId(Sha256::of(b"c")), ObjectId(Blake3::of(b"m")));
+    let act = Act::Seal(CaptureId(Sha256::of(b"c")), ObjectId(Blake3::of(b"m")));
     if Log::append(&store, &[act], Nanos(1), "fuzz").is_ok() {
         let after = Log::load(&store).unwrap();
         assert!(log.refusals.is_empty() && after.refusals.is_empty());
