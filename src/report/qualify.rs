@@ -109,7 +109,8 @@ fn line(page: &mut Page, stratum: &Stratum) {
         comparison.statistics.as_ref().map_or("0".to_owned(), |statistics| brief(statistics.kl.max))
     });
     let (name, verdict, reasons) = (name(stratum), stratum.verdict.name(), stratum.reasons.join(", "));
-    page.line(format_args!("  {name:<12} {verdict:<22} {oracle:<26} {rows:>5} {flips:>5} {kl:>12}  {reasons}"));
+    let text = format!("  {name:<12} {verdict:<22} {oracle:<26} {rows:>5} {flips:>5} {kl:>12}  {reasons}");
+    page.line(text.trim_end());
 }
 
 fn details(page: &mut Page, stratum: &Stratum, names: &BTreeMap<CaptureId, &str>) {
