@@ -122,17 +122,7 @@ pub fn qualify(
     }
     captures.sort_by_cached_key(order);
     captures.dedup_by_key(|capture| capture.capture());
-    let claimed: Vec<Claimed<'_>> = captures
-        .iter()
-        .map(|capture| Claimed {
-            capture: capture.capture(),
-            run: capture.run(),
-            rows: capture.rows(),
-            role: capture.run().role(),
-            concurrency: capture.run().requested_concurrency(),
-            declared: declared(catalog, spec_id, capture.capture()),
-        })
-        .collect();
+    let claimed = claimed(catalog, spec_id, &captures);
     for capture in captures.iter().filter(|capture| capture.run().greedy != Some(true)) {
         let subject = Subject::Binding("sampling.method".to_owned()).of_run(&capture.run().run_id);
         findings.refuse(Rule::SamplingMismatch, subject, "greedy: the gate compares choices", "another, or none");
@@ -180,6 +170,21 @@ pub fn qualify(
         captures,
         rows: derived.rows,
     })))
+}
+
+/// Captures as `rule::claim` judges them.
+#[doc(hidden)]
+#[must_use]
+pub fn claimed<'c>(catalog: &Catalog<'_>, spec: Sha256, captures: &'c [Verified]) -> Vec<Claimed<'c>> {
+    let claimed = |capture: &'c Verified| Claimed {
+        capture: capture.capture(),
+        run: capture.run(),
+        rows: capture.rows(),
+        role: capture.run().role(),
+        concurrency: capture.run().requested_concurrency(),
+        declared: declared(catalog, spec, capture.capture()),
+    };
+    captures.iter().map(claimed).collect()
 }
 
 /// The order of captures in a result.

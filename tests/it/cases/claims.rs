@@ -8,12 +8,17 @@ use std::path::PathBuf;
 use rayon::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use witnessmark::catalog::Catalog;
 use witnessmark::id::Nanos;
 use witnessmark::log::Log;
 use witnessmark::manifest::DocumentAct;
+use witnessmark::meter::Meter;
+use witnessmark::qualify::{claimed, find};
 use witnessmark::refusal::Rule;
-use witnessmark::rule::claim::judged_claims;
+use witnessmark::rule::claim::{judge_claim_some, judged_claims};
+use witnessmark::spec::Spec;
 use witnessmark::store::Store;
+use witnessmark::verify::{Depth, Options, verify};
 
 use super::capture::Capture;
 use super::edit::{CaptureEdit, Edit};
@@ -284,6 +289,11 @@ fn play(claim: &Claim) -> Vec<String> {
     for text in claim.says.iter().filter(|text| !said.contains(text.as_str())) {
         faults.push(format!("{}: does not say {text:?}:\n{said}", claim.name));
     }
+    for rule in refused.iter().filter(|_| claim.forged.is_none()) {
+        if !call_site_matters(&bench, claim, rule) {
+            faults.push(format!("{}: {rule} is refused without its call site", claim.name));
+        }
+    }
     // What was derived can be derived again, by its SHA and by its qualification.
     if let (Some(result), None) = (found["result_sha256"].as_str(), &claim.forged) {
         for name in [result, found["result"]["qualification"].as_str().unwrap()] {
@@ -294,6 +304,30 @@ fn play(claim: &Claim) -> Vec<String> {
         }
     }
     faults
+}
+
+/// Whether a rule is asked by its own call site: without it, nobody refuses by it. True of rules that are asked elsewhere.
+fn call_site_matters(bench: &Bench, claim: &Claim, rule: &str) -> bool {
+    let Some(rule) = judged_claims().into_iter().find(|judged| judged.id() == rule) else { return true };
+    let store = Store::open(&bench.store()).unwrap();
+    let catalog = Catalog::load(&store).unwrap();
+    let text = fs::read_to_string(bench.path("spec.toml")).unwrap();
+    let spec = Spec::parse(&text).unwrap();
+    let subjects = if claim.named.is_empty() {
+        find(&catalog, &spec)
+    } else {
+        claim.named.iter().map(|name| catalog.resolve(name, false).unwrap()).collect()
+    };
+    let options = Options { depth: Depth::Rows, model: None, spec: None };
+    let captures: Vec<_> = subjects
+        .iter()
+        .map(|subject| verify(&catalog, subject, options, &Meter::default()).unwrap().verified.unwrap())
+        .collect();
+    let claimed = claimed(&catalog, spec.sha256.unwrap(), &captures);
+    let refuses = |keep: &dyn Fn(Rule) -> bool| {
+        judge_claim_some(&spec, &claimed, keep).refusals.iter().any(|refusal| refusal.rule == rule)
+    };
+    refuses(&|_| true) && !refuses(&|other| other != rule)
 }
 
 fn write_spec(claim: &Claim, bench: &Bench) -> String {
