@@ -37,6 +37,8 @@ pub struct Resolved {
 /// An entry of another log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
+    /// Digest of the header of the bundle that it came in
+    pub record: String,
     /// Origin of that log
     pub origin: String,
     /// Its place there, from 0
@@ -77,6 +79,8 @@ pub struct Catalog<'a> {
     pub log: Log,
     /// Entries of other logs, proved by the headers of the bundles that they came in
     pub imported: Vec<Imported>,
+    /// Roots of the heads of these bundles, by origin and size
+    heads: BTreeMap<(String, u64), Sha256>,
     /// Capture ids by run id
     names: BTreeMap<String, CaptureId>,
     /// Refs that are not what they should be
@@ -112,7 +116,7 @@ impl<'a> Catalog<'a> {
     /// A catalog of what is known already.
     #[must_use]
     pub fn of(store: &'a Store, log: Log, names: BTreeMap<String, CaptureId>) -> Self {
-        Self { store, log, imported: Vec::new(), names, refusals: Vec::new() }
+        Self { store, log, imported: Vec::new(), heads: BTreeMap::new(), names, refusals: Vec::new() }
     }
 
     /// Takes over the entries of a bundle's header. One from this very log is also a head that somebody kept.
@@ -122,10 +126,12 @@ impl<'a> Catalog<'a> {
         self.refusals.extend(check_own_head(self.store, &self.log, head, subject()));
         let refusals = check_header(&header);
         if refusals.is_empty() {
-            let origin = head.origin.clone();
+            self.refusals.extend(self.forked(&header, subject()));
+            self.heads.insert((head.origin.clone(), head.size), head.root);
             let imported = header.entries.into_iter();
             self.imported.extend(imported.map(|proved| Imported {
-                origin: origin.clone(),
+                record: file.to_owned(),
+                origin: header.head.origin.clone(),
                 place: proved.index,
                 entry: proved.entry,
             }));
@@ -133,15 +139,32 @@ impl<'a> Catalog<'a> {
         self.refusals.extend(refusals.into_iter().map(|refusal| Refusal { subject: subject(), ..refusal }));
     }
 
+    /// Two bundles of one log never show two histories of it.
+    fn forked(&self, header: &BundleHeader, subject: Subject) -> Option<Refusal> {
+        let head = &header.head;
+        let other_root = self.heads.get(&(head.origin.clone(), head.size)).is_some_and(|root| *root != head.root);
+        let other_entry = header.entries.iter().any(|proved| {
+            let same = |known: &&Imported| known.origin == head.origin && known.place == proved.index;
+            self.imported.iter().filter(same).any(|known| known.entry != proved.entry)
+        });
+        let expected = format!("one history of the log of origin {}", head.origin);
+        let refuse = || Refusal::new(Rule::LogInconsistent, subject, expected, "another in an earlier bundle");
+        (other_root || other_entry).then(refuse)
+    }
+
     /// All entries: those of the log, then the imported ones.
     fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.log.entries.iter().chain(self.imported.iter().map(|imported| &imported.entry))
     }
 
-    /// All entries with the origin of their log and their place in it. Order means something within one origin only.
-    pub fn places(&self) -> impl Iterator<Item = (&str, u64, &Entry)> {
-        let own = self.log.places().map(|(place, entry)| (self.store.origin(), place, entry));
-        own.chain(self.imported.iter().map(|imported| (imported.origin.as_str(), imported.place, &imported.entry)))
+    /// The logs, each under its own head, with the places of their entries: the store's own, then those of the bundles in it.
+    #[must_use]
+    pub fn logs(&self) -> Vec<Vec<(u64, &Entry)>> {
+        let mut logs: Vec<Vec<(u64, &Entry)>> = vec![self.log.places().collect()];
+        for bundled in self.imported.chunk_by(|a, b| a.record == b.record) {
+            logs.push(bundled.iter().map(|imported| (imported.place, &imported.entry)).collect());
+        }
+        logs
     }
 
     /// The captures that were sealed, with the manifests by which they were.

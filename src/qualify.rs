@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::binding::Run;
+use crate::binding::{Role, Run};
 use crate::canon::document;
 use crate::canon::json::JsonError;
 use crate::catalog::{Catalog, Resolved, read_document};
@@ -15,7 +15,7 @@ use crate::manifest::{Document, DocumentAct};
 use crate::meter::Meter;
 use crate::refusal::{Findings, Refusal, Rule, Subject};
 use crate::rule::claim::{Claimed, Declared, Inertness, Mismatches, inertness, judge_claim};
-use crate::spec::{Claim, NUMERICS, RULES, Spec};
+use crate::spec::{Claim, NUMERICS, RULES, Runs, Spec};
 use crate::store::{Fault, StoreError};
 use crate::verify::{Depth, Options, Verified, VerifyError, verify};
 
@@ -81,8 +81,12 @@ impl Derivation {
 pub fn find(catalog: &Catalog<'_>, spec: &Spec) -> Vec<Resolved> {
     let named = |run: &Run| spec.runs.iter().any(|runs| runs.run_ids.contains(&run.run_id));
     let wanted = |resolved: &Resolved| {
+        let manifest = catalog.manifest(resolved.capture);
+        if manifest.as_ref().is_some_and(|manifest| !manifest.capture.complete) {
+            return false;
+        }
         // What cannot be read cannot be ruled out: verifying it will say why.
-        let run = catalog.manifest(resolved.capture).and_then(|manifest| catalog.run(&manifest));
+        let run = manifest.and_then(|manifest| catalog.run(&manifest));
         run.is_none_or(|run| named(&run) || spec.runs.iter().any(|runs| runs.has_place_for(&run)))
     };
     catalog.subjects().into_iter().filter(wanted).collect()
@@ -178,11 +182,12 @@ pub fn qualify(
 pub fn claimed<'c>(catalog: &Catalog<'_>, spec: Sha256, captures: &'c [Verified]) -> Vec<Claimed<'c>> {
     let claimed = |capture: &'c Verified| Claimed {
         capture: capture.capture(),
+        row_root: capture.manifest().capture.row_root,
         run: capture.run(),
         rows: capture.rows(),
         role: capture.run().role(),
         concurrency: capture.run().requested_concurrency(),
-        declared: declared(catalog, spec, capture.capture()),
+        declared: declared(catalog, spec, capture),
     };
     captures.iter().map(claimed).collect()
 }
@@ -194,34 +199,54 @@ fn order(capture: &Verified) -> (&'static str, u32, &'static str, String, Captur
     (role, run.requested_concurrency().unwrap_or(0), run.mode.name(), run.run_id.clone(), capture.capture())
 }
 
-/// When the spec was put into the logs that name a capture.
-fn declared(catalog: &Catalog<'_>, spec: Sha256, capture: CaptureId) -> Declared {
-    let mut origins: BTreeSet<&str> = BTreeSet::new();
-    let first = |of: &dyn Fn(&crate::manifest::Entry) -> bool, origin: &str| {
-        let places = catalog.places().filter(|(found, _, entry)| *found == origin && of(entry));
-        places.map(|(_, place, _)| place).min()
-    };
-    origins.extend(catalog.places().map(|(origin, _, _)| origin));
+/// When the spec was put into the logs that name a capture's run. Each log counts under its own head: places of two heads mean nothing together.
+fn declared(catalog: &Catalog<'_>, spec: Sha256, capture: &Verified) -> Declared {
+    if capture.run().role() != Some(Role::Candidate) {
+        return Declared::Never;
+    }
+    let is_spec = |(act, document): (DocumentAct, Document)| act == DocumentAct::Spec && document.subject == spec;
     let mut answer = Declared::Never;
-    for origin in origins {
-        let sealed = first(&|entry| entry.sealed().is_some_and(|(found, _)| found == capture), origin);
-        let is_spec = |(act, document): (DocumentAct, Document)| act == DocumentAct::Spec && document.subject == spec;
-        let declared = first(&|entry| entry.document().is_some_and(is_spec), origin);
+    for log in catalog.logs() {
+        let declared = log.iter().find(|(_, entry)| entry.document().is_some_and(is_spec));
+        let sealed =
+            log.iter().find(|(_, entry)| entry.sealed().is_some_and(|(id, _)| is_run_of(catalog, id, capture)));
         match (declared, sealed) {
-            (Some(declared), Some(sealed)) if declared > sealed => return Declared::After,
-            (Some(_), Some(_)) => answer = Declared::Before,
+            (Some((declared, _)), Some((sealed, _))) if declared < sealed => answer = Declared::Before,
+            (Some(_), Some(_)) => return Declared::After,
             _ => {}
         }
     }
     answer
 }
 
+/// Whether what was sealed as `id` is of the run that `capture` is of: the capture itself, or one with the same nonce or the same rows.
+fn is_run_of(catalog: &Catalog<'_>, id: CaptureId, capture: &Verified) -> bool {
+    if id == capture.capture() {
+        return true;
+    }
+    let Some(manifest) = catalog.manifest(id) else { return false };
+    let own = &capture.manifest().capture;
+    if own.score_root.is_some() && manifest.capture.row_root == own.row_root {
+        return true;
+    }
+    let nonce = &capture.run().run_nonce;
+    nonce.is_some() && catalog.run(&manifest).is_some_and(|run| run.run_nonce == *nonce)
+}
+
+/// The entry of the spec that a run counts for: the first that has a place for it.
+fn place<'s>(spec: &'s Spec, run: &Run) -> Option<(usize, &'s Runs)> {
+    spec.runs.iter().enumerate().find(|(_, runs)| runs.has_place_for(run))
+}
+
 /// What the spec wants and there is not.
 fn pending(spec: &Spec, captures: &[Verified]) -> Vec<String> {
     let mut pending = Vec::new();
-    for runs in &spec.runs {
+    for (number, runs) in spec.runs.iter().enumerate() {
         for &concurrency in &runs.concurrency {
-            let here = |run: &Run| runs.has_place_for(run) && run.requested_concurrency() == Some(concurrency);
+            let here = |run: &Run| {
+                place(spec, run).is_some_and(|(found, _)| found == number)
+                    && run.requested_concurrency() == Some(concurrency)
+            };
             let found = captures.iter().filter(|capture| here(capture.run())).count();
             if u32::try_from(found).is_ok_and(|found| found < runs.repetitions) {
                 let (role, mode) = (runs.role.name(), runs.mode.name());
@@ -247,12 +272,11 @@ fn verdict(spec: &Spec, pending: &[String], strata: BTreeSet<Verdict>) -> Verdic
 
 fn line(spec: &Spec, capture: &Verified) -> CaptureLine {
     let run = capture.run();
-    let place = spec.runs.iter().find(|runs| runs.has_place_for(run));
     CaptureLine {
         capture: capture.capture(),
         concurrency: run.requested_concurrency().unwrap_or(0),
         mode: run.mode.name().to_owned(),
-        partition: place.and_then(|runs| runs.partition).map(|partition| partition.name().to_owned()),
+        partition: place(spec, run).and_then(|(_, runs)| runs.partition).map(|partition| partition.name().to_owned()),
         role: run.role().map_or("", |role| role.name()).to_owned(),
         run_id: run.run_id.clone(),
     }
@@ -302,16 +326,34 @@ pub fn recorded(catalog: &Catalog<'_>, name: &str) -> Result<Vec<Recorded>, Faul
         if found.iter().any(|recorded| recorded.document == document) {
             continue;
         }
-        let bytes = read_document(catalog.store(), &document)?;
-        let result: ResultDocument = document::decode(&bytes).map_err(|error| {
-            let subject = Subject::Object(document.object, "result".to_owned());
-            Fault::Refused(Refusal::new(Rule::JsonNotCanonical, subject, "a canonical result", error.to_string()))
-        })?;
-        if document.subject.to_string().starts_with(name) || result.qualification.to_string().starts_with(name) {
-            found.push(Recorded { document, result, bytes });
+        let named = document.subject.to_string().starts_with(name);
+        match read_result(catalog, &document) {
+            Ok(recorded) if named || recorded.result.qualification.to_string().starts_with(name) => {
+                found.push(recorded)
+            }
+            // Another result's damage is not this name's.
+            Ok(_) => {}
+            Err(Fault::Refused(_)) if !named => {}
+            Err(fault) => return Err(fault),
         }
     }
     Ok(found)
+}
+
+/// The result that an entry of the log names.
+///
+/// # Errors
+/// When the store cannot be read.
+///
+/// # Refusals
+/// What a document can be refused for; json-not-canonical where it is no result.
+pub fn read_result(catalog: &Catalog<'_>, document: &Document) -> Result<Recorded, Fault> {
+    let bytes = read_document(catalog.store(), document)?;
+    let result: ResultDocument = document::decode(&bytes).map_err(|error| {
+        let subject = Subject::Object(document.object, "result".to_owned());
+        Fault::Refused(Refusal::new(Rule::JsonNotCanonical, subject, "a canonical result", error.to_string()))
+    })?;
+    Ok(Recorded { document: *document, result, bytes })
 }
 
 /// The spec that a result cites, from the store.

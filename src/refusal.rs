@@ -91,6 +91,7 @@ rules! {
     RecordOverWindow = "record-over-window",
     SpecNotPredeclared = "spec-not-predeclared",
     ModeMissing = "mode-missing",
+    RunReused = "run-reused",
     GateNotRatified = "gate-not-ratified",
     CoverageOverclaimed = "coverage-overclaimed",
     ForcedOutputClaimed = "forced-output-claimed",

@@ -63,6 +63,7 @@ mod row_swapped;
 mod row_unexpected;
 mod rows_misnumbered;
 mod run_mixed;
+mod run_reused;
 mod sampling_mismatch;
 mod schema_invalid;
 mod score_nonfinite;
@@ -171,6 +172,7 @@ pub fn about(rule: Rule) -> &'static About {
         Rule::RecordOverWindow => &record_over_window::ABOUT,
         Rule::SpecNotPredeclared => &spec_not_predeclared::ABOUT,
         Rule::ModeMissing => &mode_missing::ABOUT,
+        Rule::RunReused => &run_reused::ABOUT,
         Rule::GateNotRatified => &gate_not_ratified::ABOUT,
         Rule::CoverageOverclaimed => &coverage_overclaimed::ABOUT,
         Rule::ForcedOutputClaimed => &forced_output_claimed::ABOUT,

@@ -262,7 +262,7 @@ impl Spec {
     /// # Errors
     /// When the text is not TOML, or not a spec of a version that this program knows.
     pub fn parse(text: &str) -> Result<Self, SpecError> {
-        let mut spec: Spec = toml::from_str(text).map_err(|error| SpecError::Toml(error.to_string()))?;
+        let mut spec: Spec = toml::from_str(text).map_err(|error| SpecError::Toml(located(text, &error)))?;
         let value = |key: &str, expected: &str, found: &str| SpecError::Value {
             key: key.to_owned(),
             expected: expected.to_owned(),
@@ -327,7 +327,22 @@ impl Spec {
                 return Err(value("strata.phases", expected, format!("{:?}", strata.phases)));
             }
         }
+        let recomputed = |strata: &Strata| strata.phases.contains(&Phase::Recomputed);
+        if self.require.max_recomputed > 0 && self.strata.as_ref().is_some_and(|strata| !recomputed(strata)) {
+            let expected = "recomputed among strata.phases, where require.max_recomputed allows such rows";
+            return Err(value("strata.phases", expected, "others only".to_owned()));
+        }
+        let pins = self.pins.all.values().chain(self.pins.oracle.values()).chain(self.pins.candidate.values());
+        if pins.into_iter().any(|pin| matches!(pin, Pin::Real(value) if !value.is_finite())) {
+            return Err(value("pins", "finite numbers: run.json has no others", "inf or nan".to_owned()));
+        }
         for (n, runs) in self.runs.iter().enumerate() {
+            let strata = self.strata.iter().flat_map(|strata| &strata.concurrency);
+            let known: Vec<&u32> = strata.collect();
+            if let Some(other) = runs.concurrency.iter().find(|c| !known.is_empty() && !known.contains(c)) {
+                let expected = "concurrencies of strata.concurrency: what is in no stratum is judged by nobody";
+                return Err(value(&format!("runs[{n}].concurrency"), expected, other.to_string()));
+            }
             if !ascending(&runs.concurrency) {
                 let found = format!("{:?}", runs.concurrency);
                 return Err(value(&format!("runs[{n}].concurrency"), "one or more, from 1, ascending", found));
@@ -366,6 +381,23 @@ impl Spec {
         say(self.runs.is_empty(), "runs: which captures there must be; qualify needs them");
         let of = |role: Role| self.runs.iter().filter(move |runs| runs.role == role);
         say(!self.runs.is_empty() && of(Role::Oracle).next().is_none(), "runs: no oracle");
+        for phase in [Phase::Prefill, Phase::Decode] {
+            let left_out = self.strata.as_ref().is_some_and(|strata| !strata.phases.contains(&phase));
+            say(left_out, &format!("strata.phases: {} is left out, and nothing is said of it", phase.name()));
+        }
+        let scored = |runs: &&Runs| runs.role == Role::Oracle && runs.mode != Mode::Baseline;
+        let repeats = |concurrency: &u32| -> u32 {
+            let here = self.runs.iter().filter(scored).filter(|runs| runs.concurrency.contains(concurrency));
+            here.map(|runs| runs.repetitions).sum()
+        };
+        for concurrency in self.strata.iter().flat_map(|strata| &strata.concurrency) {
+            let text = format!(
+                "runs: fewer than two oracle runs with scores at c{concurrency}: nothing can show that it repeats"
+            );
+            say(!self.runs.is_empty() && repeats(concurrency) < 2, &text);
+        }
+        let gate = self.comparison.gate.as_deref().is_some_and(|gate| gate != "strict");
+        say(gate, "comparison.gate: only strict can be asked for; qualify refuses another");
         let claims = self.claim == Claim::Strict && !self.runs.is_empty();
         say(claims && of(Role::Candidate).next().is_none(), "runs: no candidate, so nothing can be accepted");
         for path in [
@@ -405,6 +437,13 @@ impl Spec {
         let pins = self.pins.all.iter().chain(role.into_iter().flatten());
         pins.map(|(path, pin)| (path.as_str(), pin)).collect()
     }
+}
+
+/// What is wrong with a TOML text, on one line.
+fn located(text: &str, error: &toml::de::Error) -> String {
+    let what = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = error.span().and_then(|span| text.get(..span.start)).map(|before| 1 + before.matches('\n').count());
+    line.map_or(what.clone(), |line| format!("line {line}: {what}"))
 }
 
 /// `schema` of a corpus document.

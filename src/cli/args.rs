@@ -122,7 +122,7 @@ pub(super) enum Command {
     Unbundle(UnbundleArgs),
     /// Find what lies in the store and nothing names; delete it only with --delete
     ///
-    /// Orphans are objects that no manifest lists (a seal was killed), leftovers are temporary files of such work. Nothing that is named, in use,
+    /// Orphans are objects that no manifest lists and no entry of the log names (a seal was killed), leftovers are temporary files of such work. Nothing that is named, in use,
     /// or younger than an hour is touched.
     Gc(GcArgs),
     /// What a rule protects and what to do when it is broken; without a rule, all of them

@@ -6,13 +6,15 @@ use super::args::QualifyArgs;
 use super::progress::Progress;
 use super::seal::now;
 use super::{CliError, Context, Status, spec, tool};
-use crate::catalog::{Catalog, MIN_PREFIX};
+use crate::catalog::{Catalog, MIN_PREFIX, Resolved};
+use crate::id::CaptureId;
 use crate::log::Log;
-use crate::manifest::DocumentAct;
+use crate::manifest::{Document, DocumentAct};
 use crate::qualify::result::Verdict;
 use crate::qualify::{Answer, Derivation, Recorded, derive_again, find, qualify, recorded};
 use crate::refusal::Refusal;
 use crate::report::qualify as text;
+use crate::spec::Spec;
 use crate::store::{Fault, Store};
 
 pub(super) fn run(context: &mut Context<'_>, args: &QualifyArgs) -> Result<Status, CliError> {
@@ -27,6 +29,7 @@ pub(super) fn run(context: &mut Context<'_>, args: &QualifyArgs) -> Result<Statu
     } else {
         args.captures.iter().map(|name| catalog.resolve(name, false)).collect::<Result<Vec<_>, _>>()?
     };
+    let left_out = left_out(&catalog, &spec, &subjects);
     let progress = Progress::start(context, "qualifying");
     let answer = qualify(&catalog, &spec, &subjects, &context.meter);
     drop(progress);
@@ -34,10 +37,17 @@ pub(super) fn run(context: &mut Context<'_>, args: &QualifyArgs) -> Result<Statu
         Answer::Refused(findings) => return context.refused("", &findings.refusals),
         Answer::Derived(derived) => derived,
     };
+    // First what may fail: nothing is logged of a command that fails.
+    if let Some(file) = &args.output {
+        context.document(&derived.bytes, Some(file))?;
+    }
     let mut entry = None;
     if !args.dry_run {
-        let acts = [(DocumentAct::Spec, &spec_bytes), (DocumentAct::Qualify, &derived.bytes)];
-        for (act, bytes) in acts {
+        let spec_act = (DocumentAct::Spec, Document::of(&spec_bytes));
+        // A spec that came with a bundle is known: declared here again, it would stand behind the captures.
+        let known = catalog.documents().any(|act| act == spec_act);
+        let spec = (!known).then_some((DocumentAct::Spec, &spec_bytes));
+        for (act, bytes) in spec.into_iter().chain([(DocumentAct::Qualify, &derived.bytes)]) {
             match Log::declare(&store, act, bytes, now(), &tool()) {
                 Ok((_, place, _)) => entry = Some(place),
                 Err(Fault::Refused(refusal)) => return context.refused("store: ", &[refusal]),
@@ -45,11 +55,21 @@ pub(super) fn run(context: &mut Context<'_>, args: &QualifyArgs) -> Result<Statu
             }
         }
     }
-    if let Some(file) = &args.output {
-        context.document(&derived.bytes, Some(file))?;
-    }
     show(context, &derived, entry)?;
+    for name in left_out {
+        context
+            .prose(&format!("{name} has a place in the spec and was not named: this result says nothing of it\n"))?;
+    }
     Ok(status(derived.result.verdict))
+}
+
+/// Captures with a place in the spec that were not named.
+fn left_out(catalog: &Catalog<'_>, spec: &Spec, subjects: &[Resolved]) -> Vec<String> {
+    let named = |capture: &CaptureId| subjects.iter().any(|subject| subject.capture == *capture);
+    let others = find(catalog, spec).into_iter().map(|resolved| resolved.capture).filter(|capture| !named(capture));
+    others
+        .map(|capture| catalog.names_of(capture).first().map_or(capture.to_string(), |name| (*name).to_owned()))
+        .collect()
 }
 
 /// Only what is accepted is good.
@@ -79,7 +99,7 @@ pub(super) fn verify(
     drop(progress);
     let sha = recorded.document.subject;
     let derived = match answer? {
-        Answer::Refused(findings) => return context.refused(&format!("result {sha}: "), &findings.refusals),
+        Answer::Refused(findings) => return context.refused("", &findings.refusals),
         Answer::Derived(derived) => derived,
     };
     let met = require.is_none_or(|wanted| wanted == derived.result.verdict);

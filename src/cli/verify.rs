@@ -14,7 +14,7 @@ use crate::digest::Sha256;
 use crate::id::{CaptureId, ObjectId};
 use crate::manifest::{DocumentAct, MAX_DOCUMENT};
 use crate::note::{MAX_NOTE, VerifierKey};
-use crate::qualify::recorded;
+use crate::qualify::{read_result, recorded};
 use crate::refusal::{Findings, Note, Refusal};
 use crate::report::{proof as proof_text, text};
 use crate::spec::Spec;
@@ -72,20 +72,33 @@ pub(super) fn run(context: &mut Context<'_>, args: &VerifyArgs) -> Result<Status
     let mut status = Status::Good;
     // What is refused beside the captures: the store, a checkpoint, a bundle's frame.
     let mut beside = Status::Good;
-    let mut captures = 0;
+    let (mut captures, mut results) = (0, 0);
     if args.all || args.checkpoint.is_some() || !names.is_empty() {
         let store = Store::open(&context.store)?;
         let catalog = Catalog::load(&store)?;
-        let mut pass =
-            Pass { args, spec: spec.as_ref(), depth, count: names.len() + files.len(), beside: Status::Good };
+        let mut pass = Pass {
+            args,
+            spec: spec.as_ref(),
+            depth,
+            count: names.len() + files.len(),
+            beside: Status::Good,
+            results: 0,
+        };
         status = status.max(pass.store(context, &catalog, &names)?);
         beside = beside.max(pass.beside);
+        results += pass.results;
         captures += catalog.captures().len();
     }
     for file in files {
-        let mut pass = Pass { args, spec: spec.as_ref(), depth, count: args.what.len().max(2), beside: Status::Good };
+        let mut pass =
+            Pass { args, spec: spec.as_ref(), depth, count: args.what.len().max(2), beside: Status::Good, results: 0 };
         status = status.max(pass.bundle(context, Path::new(file))?);
         beside = beside.max(pass.beside);
+        results += pass.results;
+    }
+    if args.require.is_some() && results == 0 {
+        context.out.say("NOT MET: a verdict was required, and nothing that was verified has one\n")?;
+        status = status.max(Status::Negative);
     }
     if beside >= Status::Refused && !context.json {
         context.out.print("NOT VERIFIED: what is refused above is not a capture but what it came in\n")?;
@@ -123,6 +136,8 @@ struct Pass<'a> {
     count: usize,
     /// The worst that was said of something else than a capture
     beside: Status,
+    /// Results that were derived again
+    results: usize,
 }
 
 impl Pass<'_> {
@@ -180,6 +195,10 @@ impl Pass<'_> {
         }
         self.count = self.count.max(subjects.len() + results.len());
         status = status.max(self.subjects(context, catalog, &subjects)?);
+        if !results.is_empty() {
+            self.results_whole()?;
+        }
+        self.results += results.len();
         for recorded in &results {
             status = status.max(qualify::verify(context, catalog, recorded, self.args.require.map(Into::into))?);
         }
@@ -208,10 +227,23 @@ impl Pass<'_> {
         status = status.max(self.subjects(context, &catalog, &catalog.subjects())?);
         if status == Status::Good {
             for recorded in recorded(&catalog, "").map_err(fault)? {
+                self.results += 1;
                 status = status.max(qualify::verify(context, &catalog, &recorded, self.args.require.map(Into::into))?);
             }
         }
         Ok(status)
+    }
+
+    /// A result is derived again from everything, or not at all.
+    fn results_whole(&self) -> Result<(), CliError> {
+        let args = self.args;
+        let less = self.depth != Depth::Full || args.model.is_some() || self.spec.is_some() || args.receipt.is_some();
+        if less {
+            let message = "a result is derived again from all of its captures and its own spec: --quick, --sample, --model, --spec and \
+                           --receipt are for captures";
+            return Err(CliError::Usage(message.to_owned()));
+        }
+        Ok(())
     }
 
     fn subjects(
@@ -305,7 +337,11 @@ fn documents(context: &mut Context<'_>, catalog: &Catalog<'_>) -> Result<Status,
     let mut results = std::collections::BTreeSet::new();
     for (act, document) in catalog.documents() {
         match read_document(catalog.store(), &document) {
-            Ok(_) if act == DocumentAct::Qualify => drop(results.insert(document.subject)),
+            Ok(_) if act == DocumentAct::Qualify => match read_result(catalog, &document) {
+                Ok(_) => drop(results.insert(document.subject)),
+                Err(Fault::Refused(refusal)) => refusals.push(refusal),
+                Err(Fault::Error(error)) => return Err(error.into()),
+            },
             Ok(_) => {}
             Err(Fault::Refused(refusal)) => refusals.push(refusal),
             Err(Fault::Error(error)) => return Err(error.into()),

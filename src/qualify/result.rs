@@ -240,6 +240,7 @@ pub struct Stratum {
     pub reasons: Vec<String>,
     pub repeatability: Repeatability,
     pub uncompared: u64,
+    pub unrepeated: u64,
     pub verdict: Verdict,
 }
 

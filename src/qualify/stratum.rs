@@ -10,7 +10,7 @@ use super::result::{
 };
 use crate::binding::{Mode, Role};
 use crate::compare::{Compared, Pair, compare};
-use crate::digest::Sha256;
+use crate::digest::{Sha256, Sha256Stream};
 use crate::id::{CaptureId, RequestKey, RowKey, TokenId};
 use crate::meter::Meter;
 use crate::numerics::RowStats;
@@ -77,7 +77,9 @@ struct Beside<'a> {
 impl<'a> Beside<'a> {
     /// Compares what two captures have at equal prefixes; none where there is nothing.
     fn new(store: &Store, a: &'a Verified, b: &'a Verified, meter: &Meter) -> Result<Option<Self>, Fault> {
+        let phase = |capture: &Verified, at: usize| capture.rows().get(at).map(|row| row.phase);
         let pairs: Vec<Pair> = places_at_equal_prefixes(a.rows(), b.rows())
+            .filter(|&(at_a, at_b)| phase(a, at_a) == phase(b, at_b))
             .map(|(at_a, at_b)| {
                 let (of_a, of_b) = (choice(a, at_a), choice(b, at_b));
                 let sought = |here: Option<TokenId>, there: Option<TokenId>| here.filter(|_| there.is_none());
@@ -163,10 +165,15 @@ pub(super) fn derive(
                 noise.extend(Beside::new(store, first, second, meter)?);
             }
         }
-        let inertness: Vec<&str> =
-            inertness.iter().filter(|found| found.concurrency == concurrency).map(|found| found.verdict).collect();
-        let phases = &strata.phases;
-        let level = Level { concurrency, phases, oracles, candidates, comparisons, noise, inertness };
+        let here = || inertness.iter().filter(|found| found.concurrency == concurrency);
+        let mut inertness: Vec<&str> = here().map(|found| found.verdict).collect();
+        // Scores that the adapter did not take itself are before forcing only if replaying changes nothing.
+        let unshown = |capture: &&&Verified| {
+            !capture.run().adapter_extraction && here().all(|found| Some(found.role) != capture.run().role())
+        };
+        inertness.extend(oracles.iter().chain(&candidates).find(unshown).map(|_| PENDING));
+        let (phases, new_tokens) = (&strata.phases, spec.corpus.as_ref().map_or(0, |corpus| corpus.new_tokens));
+        let level = Level { concurrency, phases, new_tokens, oracles, candidates, comparisons, noise, inertness };
         derived.strata.extend(phases.iter().map(|&phase| level.stratum(phase)));
         derived.rows.extend(level.comparisons.iter().map(|beside| level.lines(beside)));
     }
@@ -184,6 +191,8 @@ pub(super) fn derive(
 struct Level<'a> {
     concurrency: u32,
     phases: &'a [Phase],
+    /// Tokens that a request generates, unless it stops by itself
+    new_tokens: u32,
     oracles: Vec<&'a Verified>,
     candidates: Vec<&'a Verified>,
     comparisons: Vec<Beside<'a>>,
@@ -193,17 +202,18 @@ struct Level<'a> {
 
 impl Level<'_> {
     fn stratum(&self, phase: Phase) -> Stratum {
-        let repeatability = self.repeatability(phase);
+        let groups = self.groups(phase);
+        let repeatability = repeatability(&groups);
         let compared = |beside| comparison(beside, phase);
         let comparisons: Vec<Comparison> = self.comparisons.iter().filter_map(compared).collect();
-        let uncompared = self.uncompared(phase);
+        let (uncompared, unrepeated) = self.uncovered(phase, &groups);
         let holds = [
             ("oracle-differs", Verdict::NotAccepted, repeatability.verdict == DIFFERS),
             ("flip", Verdict::NotAccepted, comparisons.iter().any(|comparison| !comparison.flips.is_empty())),
-            ("oracle-not-repeated", Verdict::Pending, repeatability.verdict == NOT_REPEATED),
+            ("oracle-not-repeated", Verdict::Pending, repeatability.verdict == PENDING || unrepeated > 0),
             ("no-candidate", Verdict::Pending, comparisons.is_empty()),
             ("uncompared-rows", Verdict::Pending, uncompared > 0),
-            ("inertness-pending", Verdict::Pending, self.inertness.contains(&"PENDING")),
+            ("inertness-pending", Verdict::Pending, self.inertness.contains(&PENDING)),
             (
                 "tie-undecided",
                 Verdict::InsufficientEvidence,
@@ -221,49 +231,25 @@ impl Level<'_> {
             reasons: reasons.into_iter().map(|(reason, _, _)| reason.to_owned()).collect(),
             repeatability,
             uncompared,
+            unrepeated,
         }
     }
 
-    /// Whether oracle rows of one key and prefix chose one token.
-    fn repeatability(&self, phase: Phase) -> Repeatability {
-        let mut groups: BTreeMap<(RowKey, Sha256), Vec<(&Verified, usize)>> = BTreeMap::new();
+    /// The oracle rows of the phase by key and prefix.
+    fn groups(&self, phase: Phase) -> Groups<'_> {
+        let mut groups = Groups::new();
         for oracle in &self.oracles {
             for (at, row) in oracle.rows().iter().enumerate().filter(|(_, row)| row.phase == phase) {
                 groups.entry((row.key, row.prefix_sha256)).or_default().push((oracle, at));
             }
         }
-        let mut found =
-            Repeatability { bitwise: 0, differing: Vec::new(), groups: 0, single: 0, verdict: String::new() };
-        for ((key, _), rows) in groups {
-            if rows.len() < 2 {
-                found.single += 1;
-                continue;
-            }
-            found.groups += 1;
-            let digests: BTreeSet<_> =
-                rows.iter().map(|(oracle, at)| oracle.rows().get(*at).and_then(|row| row.score_digest)).collect();
-            found.bitwise += u64::from(digests.len() == 1);
-            let choices: BTreeSet<TokenId> = rows.iter().filter_map(|(oracle, at)| choice(oracle, *at)).collect();
-            if choices.len() > 1 {
-                let least = rows.iter().map(|(oracle, at)| margin(oracle, *at)).fold(f64::INFINITY, f64::min);
-                let Place { position, prompt_index, sample_index } = key.into();
-                let choices = choices.into_iter().collect();
-                let margin = real(least);
-                found.differing.push(Differing { choices, margin, position, prompt_index, sample_index });
-            }
-        }
-        found.verdict = match (found.differing.is_empty(), found.groups) {
-            (false, _) => DIFFERS,
-            (true, 0) => NOT_REPEATED,
-            (true, _) => "repeats",
-        }
-        .to_owned();
-        found
+        groups
     }
 
-    /// Rows of candidates in the phase that no oracle can be compared with, but for those after a flip of their own that some stratum reports.
-    fn uncompared(&self, phase: Phase) -> u64 {
-        let mut count = 0;
+    /// What of candidates in the phase nothing was said about, but for what comes after a flip of their own that some stratum reports: rows that no oracle
+    /// can be compared with, and ends where an oracle goes on. Then, rows that are compared with what only one oracle run did.
+    fn uncovered(&self, phase: Phase, groups: &Groups<'_>) -> (u64, u64) {
+        let (mut uncompared, mut unrepeated) = (0, 0);
         for candidate in &self.candidates {
             let mut common: BTreeSet<RowKey> = BTreeSet::new();
             let mut flipped: BTreeMap<RequestKey, u32> = BTreeMap::new();
@@ -277,11 +263,28 @@ impl Level<'_> {
                     }
                 }
             }
-            let after_flip = |row: &Row| flipped.get(&row.key.request).is_some_and(|at| *at < row.key.position);
-            let rows = candidate.rows().iter().filter(|row| row.phase == phase && !common.contains(&row.key));
-            count += rows.filter(|row| !after_flip(row)).map(|_| 1_u64).sum::<u64>();
+            let after_flip = |key: RowKey| flipped.get(&key.request).is_some_and(|at| *at < key.position);
+            for row in candidate.rows().iter().filter(|row| row.phase == phase) {
+                let repeats = || groups.get(&(row.key, row.prefix_sha256)).is_some_and(|rows| rows.len() > 1);
+                if !common.contains(&row.key) {
+                    uncompared += u64::from(!after_flip(row.key));
+                } else if !repeats() {
+                    unrepeated += 1;
+                }
+            }
+            for request in &candidate.run().requests {
+                let end = RowKey {
+                    request: request.key,
+                    position: request.output_token_ids.len().try_into().unwrap_or(u32::MAX),
+                };
+                let goes_on =
+                    || groups.contains_key(&(end, prefix(&request.prompt_token_ids, &request.output_token_ids)));
+                if end.position < self.new_tokens && !after_flip(end) && goes_on() {
+                    uncompared += 1;
+                }
+            }
         }
-        count
+        (uncompared, unrepeated)
     }
 
     fn lines(&self, beside: &Beside<'_>) -> Rows {
@@ -302,7 +305,49 @@ impl Level<'_> {
 }
 
 const DIFFERS: &str = "differs";
-const NOT_REPEATED: &str = "PENDING";
+const PENDING: &str = "PENDING";
+
+/// Oracle rows of one phase, by key and prefix: which capture, and where in it.
+type Groups<'a> = BTreeMap<(RowKey, Sha256), Vec<(&'a Verified, usize)>>;
+
+/// SHA-256 of what a request has consumed.
+fn prefix(prompt: &[TokenId], output: &[TokenId]) -> Sha256 {
+    let mut stream = Sha256Stream::default();
+    for token in prompt.iter().chain(output) {
+        stream.update(&token.0.to_le_bytes());
+    }
+    stream.digest()
+}
+
+/// Whether oracle rows of one key and prefix chose one token.
+fn repeatability(groups: &Groups<'_>) -> Repeatability {
+    let mut found = Repeatability { bitwise: 0, differing: Vec::new(), groups: 0, single: 0, verdict: String::new() };
+    for ((key, _), rows) in groups {
+        if rows.len() < 2 {
+            found.single += 1;
+            continue;
+        }
+        found.groups += 1;
+        let digests: BTreeSet<_> =
+            rows.iter().map(|(oracle, at)| oracle.rows().get(*at).and_then(|row| row.score_digest)).collect();
+        found.bitwise += u64::from(digests.len() == 1);
+        let choices: BTreeSet<TokenId> = rows.iter().filter_map(|(oracle, at)| choice(oracle, *at)).collect();
+        if choices.len() > 1 {
+            let least = rows.iter().map(|(oracle, at)| margin(oracle, *at)).fold(f64::INFINITY, f64::min);
+            let Place { position, prompt_index, sample_index } = (*key).into();
+            let choices = choices.into_iter().collect();
+            let margin = real(least);
+            found.differing.push(Differing { choices, margin, position, prompt_index, sample_index });
+        }
+    }
+    found.verdict = match (found.differing.is_empty(), found.groups) {
+        (false, _) => DIFFERS,
+        (true, 0) => PENDING,
+        (true, _) => "repeats",
+    }
+    .to_owned();
+    found
+}
 
 /// Counts of rows beside each other that comparisons and noise share.
 struct Counts {

@@ -41,7 +41,7 @@ pub fn result(derived: &Derivation) -> String {
         let (base, captured, replays) = (&found.baseline, &found.captured, &found.replays);
         page.words(&label, &format!(
             "{} {}: baselines differ in {} of {} tokens, captures from baselines in {} of {}, self-replays in {} of {} rows",
-            found.role, found.verdict, base.mismatched, base.compared, captured.mismatched, captured.compared, replays.differing, replays.rows
+            found.role, found.verdict, base.mismatched, base.compared, captured.mismatched, captured.compared, replays.differing, replays.rows - replays.unmatched
         ));
     }
     for missing in &result.pending {

@@ -5,9 +5,11 @@
 
 use super::{
     coverage_overclaimed, forced_output_claimed, gate_not_ratified, instrumentation_not_inert, mode_missing,
-    prefix_mismatch, score_reused, shape_mismatch, spec_not_predeclared, tokenizer_mismatch, vocab_mismatch,
+    prefix_mismatch, run_reused, score_reused, shape_mismatch, spec_not_predeclared, tokenizer_mismatch,
+    vocab_mismatch,
 };
 use crate::binding::{Role, Run};
+use crate::digest::Sha256;
 use crate::id::CaptureId;
 use crate::refusal::{Findings, Rule, Subject};
 use crate::row::Row;
@@ -31,6 +33,8 @@ pub enum Declared {
 pub struct Claimed<'a> {
     /// Its id
     pub capture: CaptureId,
+    /// Merkle tree hash of its rows
+    pub row_root: Sha256,
     /// run.json
     pub run: &'a Run,
     /// The rows in key order
@@ -98,9 +102,10 @@ struct ClaimCheck {
 }
 
 /// What [`judge_claim`] asks, in this order. `coverage_overclaimed` also names corpus-mismatch.
-const CLAIM_CHECKS: [ClaimCheck; 11] = [
+const CLAIM_CHECKS: [ClaimCheck; 12] = [
     ClaimCheck { rule: Rule::SpecNotPredeclared, ask: spec_not_predeclared::check },
     ClaimCheck { rule: Rule::ModeMissing, ask: mode_missing::check },
+    ClaimCheck { rule: Rule::RunReused, ask: run_reused::check },
     ClaimCheck { rule: Rule::GateNotRatified, ask: gate_not_ratified::check },
     ClaimCheck { rule: Rule::CoverageOverclaimed, ask: coverage_overclaimed::check },
     ClaimCheck { rule: Rule::ForcedOutputClaimed, ask: forced_output_claimed::check },

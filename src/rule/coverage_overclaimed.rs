@@ -16,6 +16,7 @@ pub(super) const ABOUT: About = About {
 };
 
 pub(super) fn check(bench: &mut ClaimBench<'_>) {
+    covers_oracles(bench);
     let Some(corpus) = &bench.spec.corpus else { return };
     for claimed in bench.captures {
         if covers(bench, claimed, corpus) {
@@ -47,6 +48,20 @@ fn covers(bench: &mut ClaimBench<'_>, claimed: &Claimed<'_>, corpus: &Corpus) ->
         }
     }
     all
+}
+
+/// A candidate has the requests of the oracles that it is compared with.
+fn covers_oracles(bench: &mut ClaimBench<'_>) {
+    for (candidate, oracle) in bench.pairs() {
+        if candidate.run.scores.is_none() || oracle.run.scores.is_none() {
+            continue;
+        }
+        let requests = candidate.run.requests_by_key();
+        for key in oracle.run.requests_by_key().into_keys().filter(|key| !requests.contains_key(key)) {
+            let expected = format!("the request, which {} has", oracle.run.run_id);
+            bench.refuse(Rule::CoverageOverclaimed, candidate.subject(Subject::Request(key)), expected, "none");
+        }
+    }
 }
 
 fn check_digest(bench: &mut ClaimBench<'_>, claimed: &Claimed<'_>, corpus: &Corpus) {

@@ -24,6 +24,11 @@ pub(super) fn check(bench: &mut ClaimBench<'_>) {
                     "a forced row",
                 );
             }
+            if let Some(sampled) = row.sampled_token_id.filter(|sampled| *sampled != row.token_id) {
+                let expected = format!("sampled_token_id {}, which was consumed in mode {mode}", row.token_id);
+                let subject = claimed.subject(Subject::Row(row.key));
+                bench.refuse(Rule::ForcedOutputClaimed, subject, expected, sampled.to_string());
+            }
         }
         for request in claimed.run.requests.iter().filter(|request| request.continuation.is_some()) {
             let expected = format!("no continuation in mode {mode}");

@@ -9,6 +9,7 @@ use crate::id::RequestKey;
 use crate::numerics::interval;
 use crate::refusal::{Rule, Subject};
 use crate::row::{at_equal_prefixes, same_shape};
+use crate::spec::{Runs, Spec};
 
 /// What the rule is for.
 pub(super) const ABOUT: About = About {
@@ -76,7 +77,7 @@ pub struct Inertness {
 
 /// Derives what instrumentation did, wherever the spec asks for baselines.
 #[must_use]
-pub fn inertness(spec: &crate::spec::Spec, captures: &[Claimed<'_>]) -> Vec<Inertness> {
+pub fn inertness(spec: &Spec, captures: &[Claimed<'_>]) -> Vec<Inertness> {
     let mut all = Vec::new();
     for role in Role::ALL {
         let asked = spec.runs.iter().filter(|runs| runs.role == role && runs.mode == Mode::Baseline);
@@ -88,7 +89,7 @@ pub fn inertness(spec: &crate::spec::Spec, captures: &[Claimed<'_>]) -> Vec<Iner
     all
 }
 
-fn derive(spec: &crate::spec::Spec, captures: &[Claimed<'_>], role: Role, concurrency: u32) -> Inertness {
+fn derive(spec: &Spec, captures: &[Claimed<'_>], role: Role, concurrency: u32) -> Inertness {
     let here: Vec<&Claimed<'_>> =
         captures.iter().filter(|c| c.role == Some(role) && c.concurrency == Some(concurrency)).collect();
     let of = |mode: Mode| here.iter().copied().filter(move |claimed| claimed.run.mode == mode);
@@ -112,7 +113,10 @@ fn derive(spec: &crate::spec::Spec, captures: &[Claimed<'_>], role: Role, concur
     for replay in of(Mode::SelfReplay) {
         count_replay(replay, &here, &mut found.replays);
     }
-    if baselines.len() >= 2 && of(Mode::CaptureOnly).next().is_some() {
+    let asked =
+        |runs: &Runs| runs.role == role && runs.mode == Mode::SelfReplay && runs.concurrency.contains(&concurrency);
+    let replayed = found.replays.rows > found.replays.unmatched || !spec.runs.iter().any(asked);
+    if found.baseline.compared > 0 && found.captured.compared > 0 && replayed {
         found.verdict = verdict(&found, spec.comparison.inertness_margin);
     }
     found

@@ -70,7 +70,7 @@ fn engine(bench: &mut SpecBench<'_>) {
 fn off(bench: &mut SpecBench<'_>, path: &str, rule: Rule) {
     match bench.run.binding(path) {
         Some(Json::Bool(false)) => {}
-        Some(Json::String(text)) if text == "none" => {}
+        Some(Json::String(text)) if text == "none" && rule == Rule::SpeculationActive => {}
         None | Some(Json::Null) => bench.findings.refuse(Rule::BindingMissing, subject(path), "false", "nothing"),
         Some(value) => bench.findings.refuse(rule, subject(path), "false", value.to_text()),
     }

@@ -35,9 +35,10 @@ pub(super) fn check(bench: &mut Bench<'_>) {
     }
 }
 
-/// All captures of a claim have rows of one width.
+/// All captures of a claim have rows of one width, with the same tokens masked.
 pub(super) fn check_claim(bench: &mut ClaimBench<'_>) {
     let mut first: Option<(u64, &str)> = None;
+    let mut masked: Option<(&[u32], &str)> = None;
     for claimed in bench.oracles_first() {
         let Some(scores) = &claimed.run.scores else { continue };
         let (width, run_id) = *first.get_or_insert((scores.vocab_size, &claimed.run.run_id));
@@ -45,6 +46,12 @@ pub(super) fn check_claim(bench: &mut ClaimBench<'_>) {
             let subject = claimed.subject(Subject::Binding("scores.vocab_size".to_owned()));
             let expected = format!("{width} as in {run_id}");
             bench.refuse(Rule::VocabMismatch, subject, expected, scores.vocab_size.to_string());
+        }
+        let (tokens, run_id) = *masked.get_or_insert((&scores.masked_token_ids, &claimed.run.run_id));
+        if tokens != scores.masked_token_ids {
+            let subject = claimed.subject(Subject::Binding("scores.masked_token_ids".to_owned()));
+            let expected = format!("the {} tokens that {run_id} masks", tokens.len());
+            bench.refuse(Rule::VocabMismatch, subject, expected, format!("others, {}", scores.masked_token_ids.len()));
         }
     }
 }

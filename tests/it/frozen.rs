@@ -244,6 +244,7 @@ fn rule_ids() {
         "record-over-window",
         "spec-not-predeclared",
         "mode-missing",
+        "run-reused",
         "gate-not-ratified",
         "coverage-overclaimed",
         "forced-output-claimed",

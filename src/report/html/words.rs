@@ -130,7 +130,7 @@ pub(super) fn inertness(result: &ResultDocument) -> Markup {
                     li {
                         strong { (found.role) " c" (found.concurrency) ": " (found.verdict) "." }
                         " Baselines differ from each other in " (counted(&found.baseline)) ". Captured runs differ from baselines in " (counted(&found.captured))
-                        ". Self-replays have other scores in " (found.replays.differing) " of " (found.replays.rows) " rows"
+                        ". Self-replays have other scores in " (found.replays.differing) " of " (found.replays.rows - found.replays.unmatched) " rows"
                         @if found.replays.unmatched > 0 { ", of which " (found.replays.unmatched) " were computed in other shapes" } "."
                     }
                 }

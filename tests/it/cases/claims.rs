@@ -40,6 +40,12 @@ pub(super) struct Claim {
     /// Captures that are there as well: each a copy of another
     #[serde(default)]
     more: BTreeMap<String, String>,
+    /// Captures that are there as well: each of the very run of another
+    #[serde(default)]
+    again: BTreeMap<String, String>,
+    /// The same, but sealed before all else
+    #[serde(default)]
+    early: BTreeMap<String, String>,
     /// Texts of the spec that are replaced
     #[serde(default)]
     spec: Vec<Replace>,
@@ -159,6 +165,7 @@ fn campaign() -> BTreeMap<String, Capture> {
                 request["continuation"] = json!({ "run_id": "oracle-a", "request_id": request["request_id"] });
             }
         }
+        of_its_own_run(&mut capture, name);
         (name.to_owned(), capture)
     };
     BTreeMap::from([
@@ -169,6 +176,14 @@ fn campaign() -> BTreeMap<String, Capture> {
         named("self-a", "replay", "oracle", "self-replay"),
         named("candidate", "replay", "candidate", "common-replay"),
     ])
+}
+
+/// Gives a capture a nonce that no other has.
+fn of_its_own_run(capture: &mut Capture, nonce: &str) {
+    capture.run["run_nonce"] = json!(nonce);
+    for row in &mut capture.rows {
+        row.insert("run_nonce".to_owned(), json!(nonce));
+    }
 }
 
 fn edit(capture: &mut Capture, edit: &ClaimEdit) {
@@ -215,6 +230,12 @@ fn play(claim: &Claim) -> Vec<String> {
     for (name, of) in &claim.more {
         let mut copy = captures[of].clone();
         copy.run["run_id"] = json!(name);
+        of_its_own_run(&mut copy, name);
+        captures.insert(name.clone(), copy);
+    }
+    for (name, of) in claim.again.iter().chain(&claim.early) {
+        let mut copy = captures[of].clone();
+        copy.run["run_id"] = json!(name);
         captures.insert(name.clone(), copy);
     }
     for EditOf { of, edit: change } in &claim.edit {
@@ -227,6 +248,11 @@ fn play(claim: &Claim) -> Vec<String> {
         let run = bench.run(&["spec", "seal", &spec]);
         assert_eq!(run.status, 0, "{}: {}{}", claim.name, run.stdout, run.stderr);
     };
+    for name in claim.early.keys() {
+        let dir = bench.path(name);
+        captures.remove(name).unwrap().write(&dir);
+        bench.seal(&dir);
+    }
     if claim.declared == Declared::Before {
         declare();
     }
