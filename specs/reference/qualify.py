@@ -30,21 +30,19 @@ def get(v, path):
 # ---- The store ------------------------------------------------------------------------------------------------------
 
 def read_logs(root):
-    """For each origin what is known of its log: index to entry. Bundles keep parts of other logs."""
-    own = verify.document(verify.read_file(root, "store.json"), verify.STORE)["origin"]
-    logs = {own: dict(enumerate(verify.read_log(root)))}
+    """The store's own log, and that of each bundle in it, of which a part is known: index to entry."""
+    logs = [dict(enumerate(verify.read_log(root)))]
     folder = os.path.join(root, "refs", "bundles")
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
         if not name.startswith("."):
             data = verify.read_file(root, "refs", "bundles", name)
             require(sha256(data).hex() == name, "json-not-canonical", f"the bundle {name}")
             header = document(data, limit=2**26)
-            log = logs.setdefault(header["head"]["origin"], {})
-            log.update((item["index"], item["entry"]) for item in header["entries"])
+            logs.append({item["index"]: item["entry"] for item in header["entries"]})
     return logs
 
 def entries(logs, act):
-    return [e for log in logs.values() for _, e in sorted(log.items()) if e["act"] == act]
+    return [e for log in logs for _, e in sorted(log.items()) if e["act"] == act]
 
 def request_key(r): return r["prompt_index"], r.get("sample_index") or 0
 def shape(row): return row["batch_size"], row["query_len"], row["kv_len"]
@@ -61,8 +59,13 @@ class Capture:
         self.run, self.complete = verify.read_run(self.object, m)[0], m["capture"]["complete"]
         self.role, self.mode, self.run_id = self.run.get("role"), self.run["mode"], self.run["run_id"]
         self.concurrency = get(self.run, "schedule.requested_concurrency")
-        self.scored = self.mode != "baseline"
+        self.scored, self.row_root = self.mode != "baseline", m["capture"]["row_root"]
+        self.nonce, self.extraction = self.run.get("run_nonce"), self.run.get("extraction") or "adapter"
         self.requests = dict(sorted((request_key(r), r) for r in self.run["requests"]))
+
+    def same_run(self, other):
+        nonce = self.nonce is not None and self.nonce == other.nonce
+        return nonce or self.id == other.id or self.scored and other.scored and self.row_root == other.row_root
 
     def order(self):
         return self.role.encode(), self.concurrency, self.mode.encode(), self.run_id.encode(), self.id
@@ -83,42 +86,49 @@ class Capture:
 
 # ---- 2. Which captures ----------------------------------------------------------------------------------------------
 
-def fits(entry, c):
-    place = (c.role, c.mode) == (entry["role"], entry["mode"]) and c.concurrency in entry["concurrency"]
-    return place and c.complete and c.run_id in entry.get("run_ids", [c.run_id])
+def entry_of(spec, c):
+    """The first entry that has a place for a capture, None where none has."""
+    for entry in spec["runs"]:
+        place = (c.role, c.mode) == (entry["role"], entry["mode"]) and c.concurrency in entry["concurrency"]
+        if place and c.run_id in (entry.get("run_ids") or [c.run_id]):
+            return entry
 
-def choose(root, logs, spec, names):
-    """The captures in order, and what is pending."""
+def read_captures(root, logs):
+    """All captures of the logs, by id."""
     manifests = {}
     for e in entries(logs, "seal"):
         manifests.setdefault(e["capture"], {})[e["manifest"]] = None
-    if names:
-        refs = verify.read_refs(root)
-        ids = [name if name in manifests else refs.get(name) for name in names]
-        require(None not in ids, "nothing-to-verify", "no such capture")
+    return {i: Capture(root, i, list(manifests[i])) for i in manifests}
+
+def choose(root, known, spec, names):
+    """The captures that are taken, and those that have no place where they must have one."""
+    if names is None:
+        found = [c for c in known.values() if c.complete]
     else:
-        ids = manifests
-    found = [Capture(root, i, list(manifests[i])) for i in dict.fromkeys(ids)]
+        refs = verify.read_refs(root)
+        ids = [name if name in known else refs.get(name) for name in names]
+        require(all(i in known for i in ids), "nothing-to-verify", "no such capture")
+        found = [known[i] for i in dict.fromkeys(ids)]
     listed = {run_id for entry in spec["runs"] for run_id in entry.get("run_ids", [])}
-    taken = [c for c in found if any(fits(entry, c) for entry in spec["runs"])]
-    broken = [("mode-missing", f"{c.run_id} has no place") for c in found
-              if c not in taken and (names or c.run_id in listed)]
-    pending = []
+    placed = [c for c in found if entry_of(spec, c) is not None]
+    return placed, [c for c in found if c not in placed and (names is not None or c.run_id in listed)]
+
+def missing(spec, captures):
+    """What is pending."""
     for entry in spec["runs"]:
         for n in entry["concurrency"]:
-            count = sum(fits(entry, c) and c.concurrency == n for c in taken)
+            count = sum(entry_of(spec, c) is entry and c.concurrency == n for c in captures)
             if count < entry["repetitions"]:
-                pending.append(f"{entry['role']} {entry['mode']} c{n}: {count} of {entry['repetitions']}")
-    return sorted(taken, key=Capture.order), sorted(pending, key=str.encode), broken
+                yield f"{entry['role']} {entry['mode']} c{n}: {count} of {entry['repetitions']}"
 
 # ---- 4. Protocol rules ----------------------------------------------------------------------------------------------
 
-def declared_before(logs, spec_id, capture_id):
-    """Whether the spec's act stands before the capture's first seal entry in some log, and in none behind it."""
+def declared_before(logs, spec_id, c, known):
+    """Whether in some log, and in every one that has both, the spec's act stands before the first seal entry of the run."""
     seen = []
-    for log in logs.values():
+    for log in logs:
         acts = [i for i, e in log.items() if e["act"] == "spec" and e["subject"] == spec_id]
-        seals = [i for i, e in log.items() if e["act"] == "seal" and e["capture"] == capture_id]
+        seals = [i for i, e in log.items() if e["act"] == "seal" and c.same_run(known[e["capture"]])]
         if acts and seals:
             seen.append(min(acts) < min(seals))
     return bool(seen) and all(seen)
@@ -138,7 +148,7 @@ def tokenizer_files(c):
 def differ(values):
     return any(v != values[0] for v in values)
 
-def protocol(spec, spec_id, captures, logs):
+def protocol(spec, spec_id, captures, logs, known):
     """Yields (rule, why) for what does not hold."""
     corpus, comparison = spec["corpus"], spec["comparison"]
     oracles = [c for c in captures if c.role == "oracle"]
@@ -148,10 +158,10 @@ def protocol(spec, spec_id, captures, logs):
     for c in captures:
         if get(c.run, "sampling.method") != "greedy":
             yield "sampling-mismatch", c.run_id
-        if c.role == "candidate" and not declared_before(logs, spec_id, c.id):
+        if c.role == "candidate" and not declared_before(logs, spec_id, c, known):
             yield "spec-not-predeclared", c.run_id
         covered = len({index for index, _ in c.requests}) >= corpus["requests"]
-        whole = all(r.get("positions") is None and (len(r["output_token_ids"]) == corpus["new_tokens"]
+        whole = all(r.get("positions") is None and (len(r["output_token_ids"]) >= corpus["new_tokens"]
                     or r.get("finish_reason") == "stop") for r in c.requests.values())
         if not covered or not whole:
             yield "coverage-overclaimed", c.run_id
@@ -162,31 +172,39 @@ def protocol(spec, spec_id, captures, logs):
         if c.mode not in REPLAYS:
             forced = any(row[name] is not None for row in c.rows.values()
                          for name in ("forced_token_id", "forced_seq", "forced_at_ns"))
-            if forced or any(r.get("continuation") is not None for r in c.requests.values()):
+            other = any(row["sampled_token_id"] not in (None, row["token_id"]) for row in c.rows.values())
+            if forced or other or any(r.get("continuation") is not None for r in c.requests.values()):
                 yield "forced-output-claimed", c.run_id
         for path in comparison["shapes"]:
             if get(c.run, path) is None:
                 yield "shape-mismatch", f"{c.run_id} does not declare {path}"
+    for a, b in itertools.combinations(captures, 2):
+        if a.same_run(b):
+            yield "run-reused", f"{a.run_id} {b.run_id}"
     seen = {}
     for c in captures:
         for at, r in c.requests.items():
             if seen.setdefault(at, r["prompt_token_ids"]) != r["prompt_token_ids"]:
                 yield "prefix-mismatch", f"{c.run_id} {at}"
-    if differ([c.run["scores"]["vocab_size"] for c in captures if c.scored]):
-        yield "vocab-mismatch", "scores.vocab_size"
+    scores = [c.run["scores"] for c in captures if c.scored]
+    if differ([(s["vocab_size"], s.get("masked_token_ids") or []) for s in scores]):
+        yield "vocab-mismatch", "scores.vocab_size or masked_token_ids"
     for value in tokenizer_files, lambda c: get(c.run, "tokenizer.vocab_size"):
         if differ([v for v in map(value, captures) if v is not None]):
             yield "tokenizer-mismatch", "files or vocab_size"
     for o, c in itertools.product(oracles, candidates):
-        pairs = [(row, c.rows[at]) for at, row in o.rows.items() if at in c.rows]
+        scored = o.scored and c.scored
+        pairs = [(row, c.rows[at]) for at, row in o.rows.items() if at in c.rows] if scored else []
         if o.concurrency == c.concurrency:
+            if scored and not o.requests.keys() <= c.requests.keys():
+                yield "coverage-overclaimed", f"{c.run_id} lacks requests of {o.run_id}"
             for path in "schedule.slots", "schedule.step":
                 if get(o.run, path) != get(c.run, path):
                     yield "shape-mismatch", f"{o.run_id} {c.run_id} {path}"
             if comparison.get("observed_shape") == "equal" and not all(matched(a, b) for a, b in pairs):
                 yield "shape-mismatch", f"{o.run_id} {c.run_id} rows"
         if any(get(o.run, path) != get(c.run, path) for path in ("model.transform", "model.weights_dtype")):
-            if any(a["score_digest"] is not None and bitwise(a, b) for a, b in pairs):
+            if any(bitwise(a, b) for a, b in pairs):
                 yield "score-reused", f"{o.run_id} {c.run_id}"
 
 # ---- 5. Inertness ---------------------------------------------------------------------------------------------------
@@ -224,13 +242,12 @@ def tokens_apart(pairs):
             mismatched += sum(s != t for s, t in itertools.zip_longest(x, y))
     return {"compared": compared, "interval": interval(mismatched, compared), "mismatched": mismatched}
 
-def inertness(role, concurrency, captures, margin):
-    """The entry of the result, and whether instrumentation is refused."""
+def inertness(role, concurrency, captures, margin, replayed):
+    """The entry of the result, and whether instrumentation is refused; `replayed` where the spec asks for replays."""
     own = [c for c in captures if (c.role, c.concurrency) == (role, concurrency)]
     of = lambda mode: [c for c in own if c.mode == mode]
-    baselines, free = of("baseline"), of("capture-only")
-    baseline = tokens_apart(itertools.combinations(baselines, 2))
-    captured = tokens_apart(itertools.product(baselines, free))
+    baseline = tokens_apart(itertools.combinations(of("baseline"), 2))
+    captured = tokens_apart(itertools.product(of("baseline"), of("capture-only")))
     pairs = []
     for replay, source in itertools.product(of("self-replay"), [c for c in own if c.scored]):
         for (at, prefix), row in replay.rows.items():
@@ -241,11 +258,11 @@ def inertness(role, concurrency, captures, margin):
     differing = sum(not bitwise(a, b) for a, b in same_shape)
     replays = {"differing": differing, "rows": len(pairs), "unmatched": len(pairs) - len(same_shape)}
     verdict, refused = "inert", False
-    if len(baselines) < 2 or not free:
+    if 0 in (baseline["compared"], captured["compared"]) or replayed and not same_shape:
         verdict = "PENDING"
     elif baseline["mismatched"] == 0:
         refused = captured["mismatched"] > 0 or differing > 0
-    elif margin is None or captured["interval"] is None or \
+    elif margin is None or \
             captured["interval"][1] / 1e6 > baseline["mismatched"] / baseline["compared"] + margin:
         verdict = "INSUFFICIENT_EVIDENCE"
     return {"baseline": baseline, "captured": captured, "concurrency": concurrency, "replays": replays, "role": role,
@@ -282,13 +299,13 @@ class Statistics:
                     for (p, s), group in itertools.groupby(found, key=lambda item: item[0])]
         return summary([r for _, r in found]), requests
 
-def common_rows(a, b, decides, phase):
-    """Rows of a and b at equal keys and prefixes, keys ascending; `decides` is the capture whose row has the phase."""
-    return [(at, a.rows[at], b.rows[at]) for at in decides.rows
-            if at in a.rows and at in b.rows and decides.rows[at]["phase"] == phase]
+def common_rows(a, b, phase):
+    """Rows of a and b at equal keys and prefixes, and of one phase, keys ascending."""
+    return [(at, row, b.rows[at]) for at, row in a.rows.items()
+            if at in b.rows and row["phase"] == b.rows[at]["phase"] == phase]
 
 def compare(candidate, oracle, phase, statistics):
-    common, flips, undecided = common_rows(oracle, candidate, candidate, phase), [], []
+    common, flips, undecided = common_rows(oracle, candidate, phase), [], []
     for at, o, c in common:
         # A choice that is known is one token id; one that is not could be any with the highest score.
         sides = [[row["choice"]] if row["choice"] is not None else row["best"] for row in (o, c)]
@@ -303,18 +320,21 @@ def compare(candidate, oracle, phase, statistics):
             "unmatched": sum(not matched(o, c) for _, o, c in common)}
 
 def noise(a, b, phase, statistics):
-    common = common_rows(a, b, a, phase)
+    common = common_rows(a, b, phase)
     return {"a": a.id, "b": b.id, "bitwise": sum(bitwise(x, y) for _, x, y in common), "rows": len(common),
             "statistics": statistics.over(common)[0], "unmatched": sum(not matched(x, y) for _, x, y in common)}
 
 def known_choices(rows): return {row["choice"] for row in rows} - {None}
 
-def repeatability(oracles, phase):
+def groups_of(oracles, phase):
     groups = {}
     for o in oracles:
         for at, row in o.rows.items():
             if row["phase"] == phase:
                 groups.setdefault(at, []).append(row)
+    return groups
+
+def repeatability(groups):
     several = {at: rows for at, rows in sorted(groups.items()) if len(rows) > 1}
     differing = [{**place(at), "choices": sorted(known_choices(rows)),
                   "margin": numerics.real(min(row["margin"] for row in rows))}
@@ -323,38 +343,47 @@ def repeatability(oracles, phase):
             "differing": differing, "groups": len(several), "single": len(groups) - len(several),
             "verdict": "differs" if differing else "repeats" if several else "PENDING"}
 
-def strata_of(concurrency, phases, captures, inert, statistics):
+def after(key, r):
+    """Where a request would go on after its last token."""
+    return (*key, len(r["output_token_ids"])), sha256(np.array(r["prompt_token_ids"] + r["output_token_ids"], "<u4").tobytes())
+
+def strata_of(concurrency, spec, captures, inert, statistics):
     """The strata of one concurrency."""
+    phases = sorted(spec["strata"]["phases"], key=PHASES.index)
     here = [c for c in captures if c.concurrency == concurrency and c.scored]
     oracles = [c for c in here if c.role == "oracle"]
     candidates = [c for c in here if c.role == "candidate"]
     pairs = list(itertools.product(candidates, oracles))
     comparisons = {p: [x for c, o in pairs for x in [compare(c, o, p, statistics)] if x["rows"]] for p in phases}
-    inert = {i["verdict"] for i in inert if i["concurrency"] == concurrency}
+    ends = [(c, after(key, r)) for c in candidates for key, r in c.requests.items()
+            if len(r["output_token_ids"]) < spec["corpus"]["new_tokens"]]
+    inert = {i["role"]: i["verdict"] for i in inert if i["concurrency"] == concurrency}
+    unshown = any(c.extraction != "adapter" and c.role not in inert for c in here)
     first_flip = {}  # of each candidate and request
     for x in itertools.chain(*comparisons.values()):
         for flip in x["flips"]:
             of = x["candidate"], flip["prompt_index"], flip["sample_index"]
             first_flip[of] = min(flip["position"], first_flip.get(of, flip["position"]))
     for phase in phases:
-        repeats = repeatability(oracles, phase)
-        uncompared = sum(row["phase"] == phase and not any(at in o.rows for o in oracles)
-                         and first_flip.get((c.id, *at[0][:2]), 2**31) >= at[0][2]
-                         for c in candidates for at, row in c.rows.items())
+        groups = groups_of(oracles, phase)
+        repeats, rows = repeatability(groups), [(c, at) for c in candidates for at in c.rows if c.rows[at]["phase"] == phase]
+        without = [(c, at) for c, at in rows if at not in groups] + [(c, at) for c, at in ends if at in groups]
+        uncompared = sum(first_flip.get((c.id, *at[0][:2]), 2**31) >= at[0][2] for c, at in without)
+        unrepeated = sum(len(groups.get(at, [])) == 1 for _, at in rows)
         pairs = (noise(a, b, phase, statistics) for a, b in itertools.combinations(oracles, 2))
         table = [
             ("oracle-differs", repeats["verdict"] == "differs", "NOT_ACCEPTED"),
             ("flip", any(x["flips"] for x in comparisons[phase]), "NOT_ACCEPTED"),
-            ("oracle-not-repeated", repeats["verdict"] == "PENDING", "PENDING"),
+            ("oracle-not-repeated", repeats["verdict"] == "PENDING" or unrepeated > 0, "PENDING"),
             ("no-candidate", not comparisons[phase], "PENDING"),
             ("uncompared-rows", uncompared > 0, "PENDING"),
-            ("inertness-pending", "PENDING" in inert, "PENDING"),
+            ("inertness-pending", "PENDING" in inert.values() or unshown, "PENDING"),
             ("tie-undecided", any(x["tie_undecided"] for x in comparisons[phase]), "INSUFFICIENT_EVIDENCE"),
-            ("inertness-undecided", "INSUFFICIENT_EVIDENCE" in inert, "INSUFFICIENT_EVIDENCE")]
+            ("inertness-undecided", "INSUFFICIENT_EVIDENCE" in inert.values(), "INSUFFICIENT_EVIDENCE")]
         verdicts = [verdict for _, holds, verdict in table if holds]
         yield {"comparisons": comparisons[phase], "concurrency": concurrency, "noise": [x for x in pairs if x["rows"]],
                "phase": phase, "reasons": [reason for reason, holds, _ in table if holds], "repeatability": repeats,
-               "uncompared": uncompared, "verdict": (verdicts + ["ACCEPTED"])[0]}
+               "uncompared": uncompared, "unrepeated": unrepeated, "verdict": (verdicts + ["ACCEPTED"])[0]}
 
 def across(concurrencies, captures):
     rows = {n: {} for n in concurrencies}
@@ -395,24 +424,31 @@ def read_spec(data):
 def derive(root, spec_bytes, names):
     """The result document, or the rules that are broken."""
     spec, spec_id, logs = read_spec(spec_bytes), sha256(spec_bytes).hex(), read_logs(root)
-    captures, pending, broken = choose(root, logs, spec, names)
-    for c in captures:
+    known = read_captures(root, logs)
+    captures, placeless = choose(root, known, spec, names)
+    for c in captures + placeless:
         c.read()
-    broken += protocol(spec, spec_id, captures, logs)
-    phases, concurrencies = sorted(spec["strata"]["phases"], key=PHASES.index), sorted(spec["strata"]["concurrency"])
-    instrumented = {(e["role"].encode(), n) for e in spec["runs"] if e["mode"] == "baseline" for n in e["concurrency"]}
+    broken = [("torn-capture", c.run_id) for c in captures + placeless if not c.complete]
+    if broken:
+        return None, broken
+    captures.sort(key=Capture.order)
+    broken = [("mode-missing", f"{c.run_id} has no place") for c in placeless]
+    broken += protocol(spec, spec_id, captures, logs, known)
+    places = lambda mode: {(e["role"], n) for e in spec["runs"] if e["mode"] == mode for n in e["concurrency"]}
     inert = []
-    for role, n in sorted(instrumented):
-        entry, refused = inertness(role.decode(), n, captures, spec["comparison"].get("inertness_margin"))
+    for at in sorted(places("baseline"), key=lambda at: (at[0].encode(), at[1])):
+        margin = spec["comparison"].get("inertness_margin")
+        entry, refused = inertness(*at, captures, margin, at in places("self-replay"))
         inert.append(entry)
-        broken += [("instrumentation-not-inert", f"{entry['role']} c{n}")] if refused else []
+        broken += [("instrumentation-not-inert", f"{entry['role']} c{entry['concurrency']}")] if refused else []
     if broken:
         return None, broken
     statistics = Statistics()
-    strata = [s for n in concurrencies for s in strata_of(n, phases, captures, inert, statistics)]
+    concurrencies, pending = sorted(spec["strata"]["concurrency"]), sorted(missing(spec, captures), key=str.encode)
+    strata = [s for n in concurrencies for s in strata_of(n, spec, captures, inert, statistics)]
     qualification = digest({"captures": [c.id for c in captures], "numerics": NUMERICS, "rules": RULES,
                             "schema": "witnessmark.qualification/v1", "spec": spec_id})
-    partition = lambda c: next(e for e in spec["runs"] if fits(e, c)).get("partition")
+    partition = lambda c: entry_of(spec, c).get("partition")
     return {"captures": [{"capture": c.id, "concurrency": c.concurrency, "mode": c.mode, "partition": partition(c),
                           "role": c.role, "run_id": c.run_id} for c in captures],
             "cross_strata": list(across(concurrencies, captures)), "inertness": inert, "numerics": NUMERICS,
@@ -438,7 +474,7 @@ def main(args):
     if len(args) < 2 or args[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 3
-    root, what, names, before = args[0], args[1], args[2:], None
+    root, what, names, before = args[0], args[1], args[2:] or None, None
     try:
         if os.path.isfile(what):
             with open(what, "rb") as f:

@@ -4,25 +4,32 @@
     qualify_cases.py WITNESSMARK [FIRST LAST]    cases FIRST to LAST - 1, by seed (without them 0 to 39)
 
 What a case is made of is drawn from its seed: captures of a few tokens over 24 token ids, with ties, choices left out,
-shapes left out, masks, recomputed rows, other paths, baselines that do not repeat, and now and then a fault. Refusals
-agree where both refuse by the same rules. Exit status: 0 the same everywhere, 2 not.
+shapes left out, masks, recomputed rows, other paths, early ends, baselines that do not repeat, scores that no adapter
+took, runs that never ended, logs of other stores, and now and then a fault. Refusals agree where both refuse by the same
+rules. Exit status: 0 the same everywhere, 2 not.
 """
-import collections, contextlib, io, json, os, random, re, subprocess, sys, tempfile
+import collections, contextlib, io, json, os, random, re, shutil, subprocess, sys, tempfile
 import numpy as np
 sys.dont_write_bytecode = True
 import qualify, verify
 
 VOCABULARY = 24
-FAULTS = [None] * 50 + ["stop", "partial", "prompt", "corpus", "slots", "weights", "sampling", "forced", "tokenizer", "late"]
+FAULTS = [None] * 70 + ["partial", "prompt", "corpus", "slots", "weights", "sampling", "forced", "tokenizer", "late",
+                        "reused", "unnamed", "sampled", "masked", "fewer", "rerun", "torn", "listed"]
+ELSEWHERE = 77  # a concurrency that no spec has
 
 def write(path, data):
     with open(path, "wb") as f:
         f.write(data)
 
+def lines(rows):
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
 class Case:
     def __init__(self, seed, folder):
         self.draw, self.folder, self.runs, self.entries = random.Random(seed), folder, {}, []
         pick = self.draw.choice
+        self.stops, self.extraction = pick([0, 0, 0, 0.2]), pick([None] * 3 + ["adapter", "engine"])
         self.tokens, self.samples, self.fault = pick([1, 3, 3, 4, 6, 6]), pick([1, 1, 2]), pick(FAULTS)
         self.prompts = [[self.draw.randrange(VOCABULARY) for _ in range(pick([1, 2, 3]))] for _ in range(pick([1, 2, 3]))]
         self.span, self.seed, self.masked = pick([3, 8, 200]), seed, pick([[]] * 5 + [[3]])
@@ -30,7 +37,27 @@ class Case:
         self.recomputed, self.half = pick([0, 0, 0, 0.3]), pick([True, False])
         for concurrency in pick([[1], [1], [1, 4], [2, 10, 33]]):
             self.stratum(concurrency)
+        self.early, self.torn = [], pick([True] + [False] * 5) or self.fault == "torn"
+        candidates = [name for name in self.runs if "-candidate-" in name]
+        if candidates and self.fault == "rerun":  # a candidate's run, seen before the spec was declared
+            self.again(pick(candidates), "elsewhere", requested_concurrency=ELSEWHERE)
+            self.early.append("elsewhere")
+        if self.runs and self.torn:
+            self.again(pick(list(self.runs)), "torn", partial=True)
         self.spec(pick)
+
+    def again(self, source, run_id, partial=False, **schedule):
+        """The rows of a run as another capture; as one that never ended it is a run of its own."""
+        a, b = (os.path.join(self.folder, "captures", name) for name in (source, run_id))
+        shutil.copytree(a, b)
+        run = {**self.runs[source], "run_id": run_id, "schedule": {**self.runs[source]["schedule"], **schedule}}
+        if partial:
+            with open(os.path.join(b, "rows.jsonl")) as f:
+                rows = [json.loads(line) for line in f]
+            os.remove(os.path.join(b, "run.json"))
+            run["run_nonce"] = run_id
+            write(os.path.join(b, "rows.jsonl"), lines({**row, "run_nonce": run_id} for row in rows))
+        write(os.path.join(b, "run.json.partial" if partial else "run.json"), json.dumps(run).encode())
 
     def stratum(self, concurrency):
         pick, noise = self.draw.choice, self.draw.choice([0, 0, 0, 0.05, 0.3])
@@ -49,27 +76,31 @@ class Case:
             add("candidate", "common-replay", pick([0, 1, 1, 1, 2]), pick([0, 0, noise, 0.1]), free)
         add("candidate", "capture-only", pick([0, 0, 1]), pick([0, noise]))
 
-    def scores(self, prefix, changed):
+    def scores(self, prefix, changed, masked):
         """The scores at a prefix: always the same, but for what is changed."""
         world = random.Random(f"{self.seed} {prefix}")
         f = [world.randrange(self.span) / 4 - 1 for _ in range(VOCABULARY)]
         for _ in range(world.choice([1, 1, 2])):
             f[world.randrange(VOCABULARY)] = self.span / 4
         f = [x + self.draw.choice([-0.25, 0.25, 0.5]) if self.draw.random() < changed else x for x in f]
-        return np.array([-np.inf if i in self.masked else x for i, x in enumerate(f)], "<f4")
+        return np.array([-np.inf if i in masked else x for i, x in enumerate(f)], "<f4")
 
     def run(self, run_id, role, mode, concurrency, changed, source):
         draw, fault = self.draw, self.fault if self.fault == "weights" or self.draw.random() < 0.5 else None
         requests, rows, scores = [], [], []
-        for prompt, sample in ((p, s) for p in range(len(self.prompts)) for s in range(self.samples)):
+        nonce = None if self.fault == "unnamed" else "one" if fault == "reused" else run_id
+        masked = [5] if fault == "masked" else self.masked
+        samples = 1 if fault == "fewer" and role == "candidate" else self.samples
+        for prompt, sample in ((p, s) for p in range(len(self.prompts)) for s in range(samples)):
             before = self.prompts[prompt] + ([1] if fault == "prompt" else [])
-            forced = source and next(r["output_token_ids"] for r in self.runs[source]["requests"]
-                                     if (r["prompt_index"], r["sample_index"]) == (prompt, sample))
-            stops = fault == "stop" and not source and draw.random() < 0.5
+            replayed = source and next(r for r in self.runs[source]["requests"]
+                                       if (r["prompt_index"], r["sample_index"]) == (prompt, sample))
+            forced = source and replayed["output_token_ids"]
+            stops = replayed["finish_reason"] == "stop" if source else draw.random() < self.stops
             output = []
-            for position in range(len(forced) if source else 1 if stops else self.tokens):
+            for position in range(len(forced) if source else draw.randint(1, self.tokens) if stops else self.tokens):
                 prefix = before + output
-                f = self.scores(prefix, changed)
+                f = self.scores(prefix, changed, masked)
                 best = np.flatnonzero(f == f.max()).tolist()
                 own = draw.choice(best) if self.any_tie else best[0]
                 again = position > 0 and draw.random() < self.recomputed
@@ -78,7 +109,11 @@ class Case:
                        "prefix_sha256": verify.sha256(np.array(prefix, "<u4").tobytes()).hex(),
                        "token_id": forced[position] if source else own}
                 if mode != "baseline" and draw.random() >= self.left_out:
-                    row["sampled_token_id"] = own
+                    row["sampled_token_id"] = best[-1] if fault == "sampled" else own
+                elif mode == "baseline" and fault == "sampled":
+                    row["sampled_token_id"] = VOCABULARY - 1
+                if nonce:
+                    row["run_nonce"] = nonce
                 if source:
                     row["forced_token_id"] = row["token_id"]
                 shape = {"batch_size": concurrency, "kv_len": len(prefix), "query_len": len(prefix) if again or not position else 1}
@@ -97,7 +132,7 @@ class Case:
             elif fault == "forced":
                 r["continuation"] = {"token_ids": output}
             requests.append(r)
-        run = {"schema": "witnessmark.run/v1", "run_id": run_id, "role": role, "mode": mode, "engine": {"name": "made up"},
+        run = {"schema": "witnessmark.run/v1", "run_id": run_id, "run_nonce": nonce, "role": role, "mode": mode, "engine": {"name": "made up"},
                "model": {"transform": None, "weights_dtype": "other" if (fault, role) == ("weights", "candidate") else "same"},
                "tokenizer": {"files": [{"path": "t", "sha256": ("1" if fault == "tokenizer" else "0") * 64}]},
                "sampling": {"method": "other" if fault == "sampling" else "greedy"},
@@ -107,9 +142,10 @@ class Case:
         os.makedirs(folder)
         if mode != "baseline":
             name, dtype, file = ("float16", "<f2", "scores.f16") if self.half else ("float32", "<f4", "scores.f32")
-            run["scores"] = {"dtype": name, "rows": len(rows), "vocab_size": VOCABULARY, "masked_token_ids": self.masked}
+            run["scores"] = {"dtype": name, "rows": len(rows), "vocab_size": VOCABULARY, "masked_token_ids": masked}
+            run["extraction"] = self.extraction
             write(os.path.join(folder, file), np.array(scores).astype(dtype).tobytes())
-        write(os.path.join(folder, "rows.jsonl"), b"".join(json.dumps(row).encode() + b"\n" for row in rows))
+        write(os.path.join(folder, "rows.jsonl"), lines(rows))
         write(os.path.join(folder, "run.json"), json.dumps(run).encode())
         self.runs[run_id] = run
 
@@ -137,26 +173,55 @@ shapes = {pick(['[]', '["schedule.slots"]'])}
 observed_shape = "{pick(["any"] * 12 + ["equal"])}"
 """ + (f"inertness_margin = {margin}\n" if margin is not None else "")
         for role, mode, concurrency, repetitions, partition in self.entries:
+            names = [name for name in self.runs if name[2:].startswith(f"{role}-{mode}-c{concurrency}-")]
+            other = [name for name in self.runs if f"-{role}-" in name and name not in names] if self.fault == "listed" else []
+            if names + other and pick([bool(other)] + [False] * 9 + [True]):  # some by name, and the others by what they are
+                text += f'[[runs]]\nrole = "{role}"\nmode = "{mode}"\nconcurrency = [{concurrency}]\nrepetitions = 1\n'
+                text += f'run_ids = {json.dumps(pick([names + other[:1], (other or names)[:1]]))}\npartition = "calibration"\n'
             text += f'[[runs]]\nrole = "{role}"\nmode = "{mode}"\nconcurrency = [{concurrency}]\nrepetitions = {repetitions}\n'
             text += f'partition = "{partition}"\n' if partition else ""
         write(os.path.join(self.folder, "spec.toml"), text.encode())
 
 def derive(program, case):
     """What each side says: a document, or the rules that are broken."""
-    path = lambda name: os.path.join(case.folder, name)
-    def witnessmark(*args):
-        done = subprocess.run([program, "--quiet", "--store", path("store"), *args], capture_output=True, text=True)
+    path, pick = lambda name: os.path.join(case.folder, name), case.draw.choice
+    def witnessmark(*args, store="store"):
+        done = subprocess.run([program, "--quiet", "--store", path(store), *args], capture_output=True, text=True)
         return done.returncode, done.stdout + done.stderr
-    late = case.fault == "late"
-    acts = [("spec", "seal", path("spec.toml")), ("seal", "--codec", case.draw.choice(["zstd", "lz4", "none"]),
-                                                  *(path(f"captures/{name}") for name in case.runs))]
-    for act in reversed(acts) if late else acts:
-        status, said = witnessmark(*act)
+    def act(*args, store="store"):
+        status, said = witnessmark(*args, store=store)
         if status:
             raise SystemExit(f"case {case.seed}: {said}")
-    first = witnessmark("qualify", path("spec.toml"), "--output", path("first"))
+        return said.split()
+    def seal(names, store="store"):
+        folders = [path(f"captures/{name}") for name in names]
+        return act("seal", "--incomplete", "--codec", pick(["zstd", "lz4", "none"]), *folders, store=store) if names else []
+    # Candidates may come from another store's log, which has the spec or does not; so may what was sealed here, too.
+    declare = lambda store="store": act("spec", "seal", path("spec.toml"), store=store)
+    candidates = [name for name in case.runs if "-candidate-" in name]
+    away = candidates if candidates and pick([True] + [False] * 4) else []
+    twice, declared, after = pick([True, True, False]), pick([True, True, False]), pick([True] + [False] * 4)
+    seal(case.early + (list(case.runs) if case.fault == "late" else []))
+    declare()
+    seal(([name for name in case.runs if twice or name not in away]) + ["torn"] * case.torn)
+    if away:
+        if declared and not after:
+            declare("away")
+        ids = seal(away, "away")
+        if declared and after:
+            declare("away")
+        witnessmark("qualify", path("spec.toml"), "--output", path("away-result"), store="away")  # a bundle of it has the spec
+        if os.path.exists(path("away-result")):
+            with open(path("away-result"), "rb") as f:
+                ids = [verify.sha256(f.read()).hex()]
+        act("bundle", "--output", path("bundle"), *ids, store="away")
+        act("unbundle", path("bundle"))
+    by_name = case.fault == "torn" or pick([True] + [False] * 9)
+    named = [name for name in case.runs if twice or name not in away] if by_name else []
+    named += ["torn"] if case.fault == "torn" and case.torn else []
+    first = witnessmark("qualify", path("spec.toml"), *named, "--output", path("first"))
     with contextlib.redirect_stdout(io.StringIO()) as said:
-        second = qualify.main([path("store"), path("spec.toml"), "-o", path("second")]), said.getvalue()
+        second = qualify.main([path("store"), path("spec.toml"), *named, "-o", path("second")]), said.getvalue()
     for name, (status, said) in ("first", first), ("second", second):
         if os.path.exists(path(name)):
             with open(path(name), "rb") as f:
