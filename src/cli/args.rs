@@ -62,7 +62,7 @@ pub(super) enum Command {
     Seal(SealArgs),
     /// Derive everything again from the leaves up, and refuse by name
     ///
-    /// WHAT is a capture of the store, or a bundle file, which needs no store. --sample draws a few rows and says how likely they were to show a
+    /// WHAT is a capture of the store, a result (its SHA or its qualification id), or a bundle file, which needs no store. --sample draws a few rows and says how likely they were to show a
     /// damage; --checkpoint demands that the log still begins with one that you kept. --receipt writes down what was found.
     Verify(VerifyArgs),
     /// What changed between two captures

@@ -94,7 +94,7 @@ const CLOSING: &str = "
 Sealed, verified, tampered with twice, refused twice by name, and compared.
 
   witnessmark seal DIR...          seals your own captures (specs/format-v1.md says what is in one)
-  witnessmark verify --all         derives everything again
+  witnessmark verify --all         derives every capture again
   witnessmark explain RULE         says what a rule protects and what to do
 ";
 

@@ -100,7 +100,7 @@ fn line(page: &mut Page, stratum: &Stratum) {
     let oracle = match repeats.verdict.as_str() {
         "differs" => format!("no: {} of {} prefixes", repeats.differing.len(), repeats.groups),
         "repeats" => format!("yes: {} prefixes", repeats.groups),
-        _ => "not shown: one run".to_owned(),
+        _ => "not shown: no repeat".to_owned(),
     };
     let worst = worst(stratum);
     let rows = worst.map_or("-".to_owned(), |comparison| comparison.rows.to_string());
@@ -124,10 +124,14 @@ fn details(page: &mut Page, stratum: &Stratum, names: &BTreeMap<CaptureId, &str>
         });
         let keys: Vec<Place> = keys.collect();
         let text = format!(
-            "{} chooses another token than {} at {}",
+            "{} chooses another token than {} at {}{}",
             run(&comparison.candidate),
             run(&comparison.oracle),
-            places(keys.iter())
+            places(keys.iter()),
+            match stratum.comparisons.len() {
+                0 | 1 => String::new(),
+                all => format!("; the worst of {all} comparisons (--json has all)"),
+            }
         );
         page.words(&label, &text);
     }

@@ -136,7 +136,10 @@ fn what_is_missing_is_pending() {
     assert!(pending.contains(&json!("oracle self-replay c1: 0 of 1")), "{pending:?}");
     for phase in ["prefill", "decode"] {
         assert_eq!(stratum(&result, 1, phase)["repeatability"]["verdict"], "PENDING");
-        assert_eq!(stratum(&result, 1, phase)["reasons"], json!(["oracle-not-repeated", "no-candidate"]));
+        assert_eq!(
+            stratum(&result, 1, phase)["reasons"],
+            json!(["oracle-not-repeated", "no-candidate", "inertness-pending"])
+        );
     }
 }
 

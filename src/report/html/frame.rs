@@ -83,7 +83,7 @@ pub(super) fn of_result(sha: &impl Display) -> Markup {
         p { "The page is a picture, not evidence. Cite the result SHA. Whoever has the store, or a bundle, derives every number here again:" }
         (command(&format!("witnessmark verify {sha}")))
         p {
-            "Defined in " cite { "specs/qualification-v1.md" } ": The law of a qualification (4), Inertness (5), Strata (6), Statistics (6.1), The result document (7); and in "
+            "Defined in " cite { "specs/qualification-v1.md" } ": Protocol rules (4), Inertness (5), Strata (6), Statistics (6.1), The result document (7); and in "
             cite { "specs/numerics-v1.md" } ", operation by operation."
         }
         (limits())
