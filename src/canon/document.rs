@@ -33,3 +33,15 @@ pub fn decode<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Result<T, JsonEr
     let at = expected.iter().zip(bytes).take_while(|(a, b)| a == b).count();
     Err(JsonError::new("differs from its own canonical form", at))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_a_document_is_not_canonical_is_said() {
+        for (text, at) in [(r#"{"a":1, "b":2}"#, 7), (r#"{"b":1,"a":2}"#, 2), (" 1", 0), ("1\n", 1)] {
+            assert_eq!(decode::<serde_json::Value>(text.as_bytes()).unwrap_err().at, at, "{text}");
+        }
+    }
+}

@@ -436,6 +436,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_canonical_number_is_found_at_any_depth() {
+        for text in ["1.5", "[1.5]", r#"{"a":[{"b":1.5}]}"#, "[9007199254740992]", "[-0]"] {
+            assert!(Json::parse(text.as_bytes()).unwrap().to_canonical().is_err(), "{text}");
+        }
+        let text = r#"{"a":[-9007199254740991,0]}"#;
+        assert_eq!(Json::parse(text.as_bytes()).unwrap().to_canonical().unwrap(), text);
+    }
+
+    #[test]
+    fn members_are_found_and_null_is_none() {
+        let text = r#"{"b":[1.50,"\n"],"a":null,"c":true}"#;
+        let json = Json::parse(text.as_bytes()).unwrap();
+        assert_eq!(json.to_text(), text);
+        assert_eq!(json.get("c"), Some(&Json::Bool(true)));
+        assert_eq!(["a", "d"].map(|key| json.get(key)), [None, None]);
+        let names = ["null", "false", "1", "\"\"", "[]", "{}"];
+        let names = names.map(|text| Json::parse(text.as_bytes()).unwrap().type_name());
+        assert_eq!(names, ["null", "a boolean", "a number", "a string", "an array", "an object"]);
+    }
+
+    #[test]
     fn surrogates() {
         assert_eq!(Json::parse(br#""\ud83d\ude00""#).unwrap(), Json::String("😀".to_owned()));
         for text in [r#""\ud83d""#, r#""\ude00""#, r#""\ud83dx""#, r#""\ud83d\n""#, r#""\ud83d\ud83d""#] {

@@ -511,8 +511,80 @@ mod tests {
             assert_eq!((again.dtype(), again.bytes()), (row.dtype(), row.bytes()));
             let mut wide = Vec::new();
             row.widen_into(&mut wide);
-            assert!(wide.iter().zip(&values).all(|(a, b)| a.to_bits() == b.to_bits()));
+            assert!(wide.iter().map(|a| a.to_bits()).eq(values.iter().map(|b| b.to_bits())), "{values:?}");
         }
+    }
+
+    /// Rows whose canonical dtype is each of the three.
+    fn of_each_dtype() -> [Vec<f32>; 3] {
+        [vec![1.5, -0.0, 256.0], vec![0.333_251_95, -2.0, 7.0], vec![0.1, -3.0e-39, 1.0e38]]
+    }
+
+    #[test]
+    fn a_score_is_had_alone_and_all_are_had_at_once() {
+        for (values, dtype) in of_each_dtype().iter().zip(Dtype::ALL) {
+            let row = from_f32(values);
+            assert_eq!(row.dtype(), dtype);
+            let mut wide = Vec::new();
+            row.widen_into(&mut wide);
+            assert_eq!(wide, *values);
+            for (token, value) in (0..).zip(values) {
+                assert_eq!(row.get(token), Some(*value), "{dtype:?}");
+            }
+            assert_eq!(row.get(3), None, "{dtype:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_canonical_is_taken_as_such() {
+        for values in of_each_dtype() {
+            let row = from_f32(&values);
+            let again = Canonical::from_canonical(row.dtype(), row.bytes()).unwrap();
+            assert_eq!((again.dtype(), again.bytes()), (row.dtype(), row.bytes()));
+            for cut in 1..row.dtype().size() {
+                assert!(Canonical::from_canonical(row.dtype(), &row.bytes()[cut..]).is_none(), "{values:?}");
+            }
+        }
+        // 1.5 is a bf16, whatever it is written as.
+        assert!(Canonical::from_canonical(Dtype::F32, &1.5_f32.to_le_bytes()).is_none());
+        assert!(Canonical::from_canonical(Dtype::F16, &0x3e00_u16.to_le_bytes()).is_none());
+        // Zero has the same bytes in both.
+        assert!(Canonical::from_canonical(Dtype::F16, &[0; 4]).is_none());
+    }
+
+    #[test]
+    fn a_row_is_written_in_what_holds_it() {
+        // Each row, and which of bf16, f16 and f32 hold it; 1.5 is in all of them.
+        let rows =
+            [(vec![1.5], [true; 3]), (vec![1.0e38], [false, false, true]), (vec![0.333_251_95], [false, true, true])];
+        let bf16_alone = (vec![f32::from_bits(0x7e00_0000)], [true, false, true]);
+        for (values, fits) in rows.into_iter().chain([bf16_alone]) {
+            let row = from_f32(&values);
+            let (mut out, mut scratch) = (Vec::new(), Vec::new());
+            for (dtype, fits) in Dtype::ALL.into_iter().zip(fits) {
+                assert_eq!((row.fits(dtype), row.write_as(dtype, &mut out)), (fits, fits), "{values:?} as {dtype:?}");
+                assert_eq!(row.file_digest(dtype, &mut scratch), fits.then(|| Sha256::of(&out)));
+                assert_eq!(out.len(), if fits { dtype.size() } else { 0 });
+                if fits {
+                    let mut again = Canonical::default();
+                    again.set_from_file_row(dtype, &out);
+                    assert_eq!(again.bytes(), row.bytes(), "{values:?} as {dtype:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn scan_orders_small_and_negative_values_of_every_dtype() {
+        for other in [1.0_f32, 0.333_251_95, 0.1] {
+            let zeros = from_f32(&[-0.0, 0.0, -other]).scan(&[]);
+            assert_eq!((zeros.argmax, zeros.max_count, zeros.second), (0, 2, 0.0), "{other}");
+            let negative = from_f32(&[-3.0 * other, -other, -2.0 * other]).scan(&[]);
+            assert_eq!((negative.argmax, negative.max, negative.second), (1, -other, -2.0 * other));
+        }
+        // The two smallest values that are not zero.
+        let small = from_f32(&[f32::from_bits(1), f32::from_bits(2), 0.1 - 1.0]).scan(&[]);
+        assert_eq!((small.argmax, small.second), (1, f32::from_bits(1)));
     }
 
     #[test]
@@ -550,5 +622,7 @@ mod tests {
         assert_eq!(row.scan(&[1, 3]).nonfinite, 0);
         assert_eq!(row.scan(&[1]).first_nonfinite, Some(3));
         assert_eq!(row.scan(&[0, 1, 3]).first_nonfinite, Some(0));
+        // A mask is looked at also where everything is finite.
+        assert_eq!(from_f32(&[1.0, 2.0]).scan(&[1]).first_nonfinite, Some(1));
     }
 }

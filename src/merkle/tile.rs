@@ -137,5 +137,8 @@ mod tests {
         assert_eq!(widths, [112, 17, 1]);
         let exact = Levels::new(&leaves[..256]);
         assert_eq!(exact.tiles().iter().map(Tile::path).collect::<Vec<_>>(), ["0/000", "1/000.p/1"]);
+        let tile = |level, width| exact.bytes(&Tile { level, index: 0, width });
+        assert_eq!([tile(0, 2), tile(1, 1)], [Some(vec![7; 64]), Some(root_of(&leaves[..256]).0.to_vec())]);
+        assert_eq!([tile(1, 2), tile(2, 1)], [None, None]);
     }
 }

@@ -160,6 +160,7 @@ fn reals_have_one_spelling() {
         let value = f64::from_bits(u64::from_str_radix(pair[0].as_str().unwrap(), 16).unwrap());
         let text = pair[1].as_str().unwrap().to_owned();
         assert_eq!(Real::new(value).unwrap().to_string(), text);
+        assert_eq!(json!(Real::new(value)), json!(text));
         let read = Real::try_from(text).unwrap().get();
         assert_eq!(read.to_bits(), (value + 0.0).to_bits());
     }

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::json;
+
 use crate::support::{Bench, embedded, files};
 
 fn receipt(bench: &Bench, name: &str) -> serde_json::Value {
@@ -19,6 +21,12 @@ fn a_receipt_says_what_was_looked_at_and_found() {
         (&full["depth"], &full["verified"], &full["checked"]["scored_rows"]),
         (&"full".into(), &true.into(), &9.into())
     );
+    // The store has this capture alone: a full pass hashes all its objects.
+    let objects = files(&bench.store().join("objects"));
+    let bytes: u64 = objects.iter().map(|path| fs::metadata(path).unwrap().len()).sum();
+    assert_eq!(full["checked"], json!({"bytes": bytes, "objects": objects.len(), "rows": 9, "scored_rows": 9}));
+    assert_eq!(full["tool"], concat!("witnessmark ", env!("CARGO_PKG_VERSION")));
+    assert!(full["notes"].as_array().unwrap().iter().any(|note| note["kind"] == "declared-not-seen"));
     assert_eq!(full["rules"].as_array().unwrap().len(), witnessmark::refusal::Rule::ALL.len());
     // The same again to the byte: it holds no time.
     assert_eq!(bench.run(&["verify", "oracle-c1-rep0", "--receipt", "again.json"]).status, 0);
