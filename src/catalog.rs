@@ -5,6 +5,7 @@
 //! See `specs/format-v1.md`, section 9.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 
 use crate::binding::{MAX_RUN_JSON, Run};
 use crate::canon::document;
@@ -85,6 +86,8 @@ pub struct Catalog<'a> {
     names: BTreeMap<String, CaptureId>,
     /// Refs that are not what they should be
     pub refusals: Vec<Refusal>,
+    /// Held by the one who looks into a capture beside the one that is verified: its size is not known before
+    aside: Mutex<()>,
 }
 
 impl<'a> Catalog<'a> {
@@ -116,7 +119,15 @@ impl<'a> Catalog<'a> {
     /// A catalog of what is known already.
     #[must_use]
     pub fn of(store: &'a Store, log: Log, names: BTreeMap<String, CaptureId>) -> Self {
-        Self { store, log, imported: Vec::new(), heads: BTreeMap::new(), names, refusals: Vec::new() }
+        Self {
+            store,
+            log,
+            imported: Vec::new(),
+            heads: BTreeMap::new(),
+            names,
+            refusals: Vec::new(),
+            aside: Mutex::default(),
+        }
     }
 
     /// Takes over the entries of a bundle's header. One from this very log is also a head that somebody kept.
@@ -244,6 +255,7 @@ impl<'a> Catalog<'a> {
     /// The output of a request of the run that `run_id` names in this store.
     #[must_use]
     pub fn continuation(&self, run_id: &str, request_id: &str) -> Option<Vec<TokenId>> {
+        let _turn = self.aside.lock();
         let manifest = self.manifest(self.by_run_id(run_id)?)?;
         let request = self.run(&manifest)?.requests.into_iter().find(|request| request.request_id == request_id)?;
         Some(request.output_token_ids)
@@ -253,6 +265,7 @@ impl<'a> Catalog<'a> {
     /// when scores turn out not to be their row's.
     #[must_use]
     pub fn rows_with(&self, digests: &BTreeSet<[u8; 32]>, own: &str) -> BTreeMap<[u8; 32], (String, RowKey)> {
+        let _turn = self.aside.lock();
         let mut found = BTreeMap::new();
         for manifest in self.captures().into_iter().filter_map(|capture| self.manifest(capture)) {
             let Some(run) = self.run(&manifest).filter(|run| run.run_id != own) else { continue };

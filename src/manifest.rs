@@ -183,6 +183,17 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// Bytes of the objects the manifest names, and of the scores as f32.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let rows = self.row_shards.iter().map(|shard| shard.bytes);
+        let scores = self.score_shards.iter().map(|shard| shard.bytes);
+        let attachments = self.capture.attachments.iter().map(|attachment| attachment.bytes);
+        let canonical = self.capture.rows.saturating_mul(self.capture.vocab_size.unwrap_or(0)).saturating_mul(4);
+        let parts = rows.chain(scores).chain(attachments).chain([self.capture.run_json.bytes, canonical]);
+        parts.fold(0, u64::saturating_add)
+    }
+
     /// All objects the manifest names, each with its length and what it is, in the manifest's order.
     #[must_use]
     pub fn objects(&self) -> Vec<(ObjectId, u64, String)> {

@@ -136,6 +136,11 @@ fn open_at(at: impl AsFd, name: &Path, follow: bool) -> Result<Found, Errno> {
         Err(Errno::NXIO) => return Ok(Found::NotRegular("a socket or pipe")),
         Err(errno) => return Err(errno),
     };
+    found(file)
+}
+
+/// What was opened, if it is a regular file.
+fn found(file: OwnedFd) -> Result<Found, Errno> {
     let stat = rustix::fs::fstat(&file)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Ok(Found::NotRegular("a folder, pipe or device"));
@@ -266,32 +271,43 @@ impl Store {
         format!("objects/{folder}/{file}")
     }
 
-    /// Opens what lies at `parts` below the root, component by component, following no link.
-    fn find(&self, parts: &[&str]) -> Result<Found, StoreError> {
-        let path = || self.root.join(parts.join("/"));
+    /// Opens what lies at a path below the root, following no link.
+    fn find(&self, path: &str) -> Result<Found, StoreError> {
         if let Some(objects) = &self.packed {
-            let id = parts.strip_prefix(&["objects"]).and_then(|digits| digits.concat().parse().ok());
+            let digits = path.strip_prefix("objects/").unwrap_or_default();
+            let id = digits.replacen('/', "", 1).parse().ok();
             let Some(span) = id.and_then(|id| objects.get(&id)) else { return Ok(Found::Nothing) };
             let mut file = File::open(&self.root).map_err(io_error("open", &self.root))?;
             file.seek(SeekFrom::Start(span.offset)).map_err(io_error("seek in", &self.root))?;
             return Ok(Found::File(file, span.bytes));
         }
-        let Some((name, folders)) = parts.split_last() else { return Ok(Found::Nothing) };
+        let failed = |errno: Errno| io_error("open", self.root.join(path))(errno.into());
+        // In one call where the system has it. Whatever it does not open is looked at again, step by step, to say why.
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::fs::{ResolveFlags, openat2};
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+            if let Ok(file) = openat2(&self.folder, path, flags, Mode::empty(), resolve) {
+                return found(file).map_err(failed);
+            }
+        }
+        let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
         let mut current: Option<OwnedFd> = None;
-        for folder in folders {
+        for folder in folders.split('/').filter(|folder| !folder.is_empty()) {
             let at = current.as_ref().unwrap_or(&self.folder);
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            current = match rustix::fs::openat(at, *folder, flags, Mode::empty()) {
+            current = match rustix::fs::openat(at, folder, flags, Mode::empty()) {
                 Ok(next) => Some(next),
                 Err(Errno::NOENT) => return Ok(Found::Nothing),
                 Err(Errno::LOOP | Errno::NOTDIR) => {
                     return Ok(Found::NotRegular("a folder on its path is a link or no folder"));
                 }
-                Err(errno) => return Err(io_error("open", path())(errno.into())),
+                Err(errno) => return Err(failed(errno)),
             };
         }
         let at = current.as_ref().unwrap_or(&self.folder);
-        open_at(at, Path::new(name), false).map_err(|errno| io_error("open", path())(errno.into()))
+        open_at(at, Path::new(name), false).map_err(failed)
     }
 
     fn read_all(&self, file: File, len: u64, name: &str) -> Result<Vec<u8>, StoreError> {
@@ -306,9 +322,8 @@ impl Store {
     /// # Errors
     /// An I/O error, or the refusals not-a-regular-file and limit-exceeded.
     pub fn read_file(&self, path: &str, limit: u64) -> Result<Option<Vec<u8>>, Fault> {
-        let parts: Vec<&str> = path.split('/').collect();
         let subject = || Subject::File(path.to_owned());
-        match self.find(&parts)? {
+        match self.find(path)? {
             Found::Nothing => Ok(None),
             Found::NotRegular(what) => {
                 Err(Fault::Refused(Refusal::new(Rule::NotARegularFile, subject(), "a regular file", what)))
@@ -333,11 +348,10 @@ impl Store {
     /// An I/O error, or the refusals object-missing, not-a-regular-file, and object-digest where the length is another.
     pub fn open_object(&self, id: &ObjectId, bytes: Option<u64>, role: &str) -> Result<(File, u64), Fault> {
         let path = Self::object_path(id);
-        let parts: Vec<&str> = path.split('/').collect();
         let refuse = |rule, expected: String, found: String| {
             Err(Fault::Refused(Refusal::new(rule, Subject::Object(*id, role.to_owned()), expected, found)))
         };
-        match self.find(&parts)? {
+        match self.find(&path)? {
             Found::Nothing => refuse(Rule::ObjectMissing, format!("an object at {path}"), "nothing".to_owned()),
             Found::NotRegular(what) => refuse(Rule::NotARegularFile, "a regular file".to_owned(), what.to_owned()),
             Found::File(_, len) if bytes.is_some_and(|bytes| bytes != len) => {
@@ -453,8 +467,7 @@ impl Store {
     /// # Errors
     /// When it cannot be looked at.
     pub fn has_file(&self, path: &str) -> Result<bool, StoreError> {
-        let parts: Vec<&str> = path.split('/').collect();
-        Ok(matches!(self.find(&parts)?, Found::File(..)))
+        Ok(matches!(self.find(path)?, Found::File(..)))
     }
 
     /// All that lies below a folder of the store and is no folder, by path below that folder, sorted; nothing where there is no folder.

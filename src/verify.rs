@@ -22,6 +22,7 @@ use crate::manifest::{
     CAPTURE_SCHEMA, CaptureDocument, MANIFEST_SCHEMA, MAX_ATTACHMENTS, MAX_DOCUMENT, MAX_ROWS, Manifest,
 };
 use crate::meter::Meter;
+use crate::pipeline;
 use crate::refusal::{Findings, NoteKind, Rule, Subject};
 use crate::row::{self, Row};
 use crate::rule::{self, Evidence, ScoreEvidence};
@@ -186,6 +187,67 @@ pub fn verify(
     options: Options<'_>,
     meter: &Meter,
 ) -> Result<Outcome, VerifyError> {
+    verify_up_to(u64::MAX, catalog, resolved, options, meter)
+}
+
+/// Verifies many captures and hands the outcomes to `report`, in order. Small ones are verified ahead of their turn, on all threads at once;
+/// `wanted` says of which it is worth while. Outcomes are those of [`verify`], one after the other, and an error is met in its turn.
+///
+/// # Errors
+/// The first of `report`, which is given a way to verify the capture whose turn it is.
+///
+/// # Refusals
+/// As [`verify`].
+pub fn verify_each<E: Send>(
+    catalog: &Catalog<'_>,
+    subjects: &[Resolved],
+    options: Options<'_>,
+    meter: &Meter,
+    wanted: impl Fn(&Resolved) -> bool + Sync,
+    mut report: impl FnMut(&Resolved, &mut dyn FnMut() -> Result<Outcome, VerifyError>) -> Result<(), E> + Send,
+) -> Result<(), E> {
+    let mut next = subjects.iter();
+    let set = || (0..SMALL_AT_ONCE).map(|_| (None, None)).collect();
+    pipeline::run(
+        [set(), set()],
+        |(subject, _)| {
+            *subject = next.next();
+            Ok(subject.is_some())
+        },
+        |(subject, ahead)| {
+            let subject = subject.filter(|subject| wanted(subject));
+            let small = |subject| verify_small(catalog, subject, options, meter);
+            *ahead = subject.and_then(small);
+        },
+        |(subject, ahead)| {
+            let Some(subject) = subject.take() else { return Ok(()) };
+            let verify = || ahead.take().map_or_else(|| verify(catalog, subject, options, meter), Ok);
+            report(subject, &mut { verify })
+        },
+    )
+}
+
+/// How many small captures may be verified at once, whatever the number of threads, and as many may wait to be reported.
+const SMALL_AT_ONCE: usize = 16;
+/// The most bytes of a small capture, its scores as f32.
+const SMALL: u64 = 256 << 10;
+
+/// What [`verify`] would say of a small capture; none for a larger one, and where an error stands in the way.
+fn verify_small(catalog: &Catalog<'_>, resolved: &Resolved, options: Options<'_>, meter: &Meter) -> Option<Outcome> {
+    let outcome = verify_up_to(SMALL, catalog, resolved, options, meter).ok()?;
+    // Its own limits or this one: it is looked at again, alone.
+    let over = outcome.findings.refusals.iter().any(|refusal| refusal.rule == Rule::LimitExceeded);
+    (!over).then_some(outcome)
+}
+
+/// As [`verify`]; a capture of more than `most` bytes is refused by limit-exceeded as soon as its manifest tells.
+fn verify_up_to(
+    most: u64,
+    catalog: &Catalog<'_>,
+    resolved: &Resolved,
+    options: Options<'_>,
+    meter: &Meter,
+) -> Result<Outcome, VerifyError> {
     let mut outcome = Outcome {
         capture: resolved.capture,
         run_id: None,
@@ -198,8 +260,8 @@ pub fn verify(
     };
     let mut verified = None;
     for manifest in &resolved.manifests {
-        let mut pass =
-            Pass { catalog, options, meter, findings: Findings::default(), checked: Checked::default(), sampled: None };
+        let (findings, checked) = (Findings::default(), Checked::default());
+        let mut pass = Pass { catalog, options, meter, most, findings, checked, sampled: None };
         let found = pass.manifest(manifest, resolved.capture)?;
         outcome.checked.rows += pass.checked.rows;
         outcome.checked.scored_rows += pass.checked.scored_rows;
@@ -224,6 +286,8 @@ struct Pass<'p, 'a> {
     catalog: &'p Catalog<'a>,
     options: Options<'p>,
     meter: &'p Meter,
+    /// The most bytes, scores as f32, that are looked at
+    most: u64,
     findings: Findings,
     checked: Checked,
     sampled: Option<Sampled>,
@@ -257,7 +321,7 @@ impl Pass<'_, '_> {
 
     fn manifest(&mut self, id: &ObjectId, capture: CaptureId) -> Result<Option<Verified>, VerifyError> {
         let subject = || Subject::Object(*id, "manifest".to_owned());
-        let read = self.store().read_object(id, None, MAX_DOCUMENT, "manifest");
+        let read = self.store().read_object(id, None, self.most.min(MAX_DOCUMENT), "manifest");
         let Some(bytes) = self.keep(read)? else { return Ok(None) };
         self.count(long(bytes.len()));
         let manifest: Manifest = match document::decode(&bytes) {
@@ -278,6 +342,11 @@ impl Pass<'_, '_> {
             Err(error) => self.refuse(Rule::from(&error), subject(), "a canonical capture document", error.to_string()),
         }
         if !self.check_document(&manifest, &subject()) {
+            return Ok(None);
+        }
+        let bytes = manifest.bytes();
+        if bytes > self.most {
+            self.refuse(Rule::LimitExceeded, subject(), format!("at most {} bytes", self.most), bytes.to_string());
             return Ok(None);
         }
         let mut run = self.run(&manifest)?;

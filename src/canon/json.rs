@@ -192,6 +192,18 @@ fn is_canonical_integer(text: &str) -> bool {
         && digits.parse::<u64>().is_ok_and(|value| value <= MAX_SAFE_INTEGER)
 }
 
+/// Whether a key stands among the members already. `folded` is filled, with their keys, only once they are many.
+fn is_twice(key: &str, members: &[(String, Json)], folded: &mut HashSet<String>) -> bool {
+    const FEW: usize = 16;
+    if members.len() < FEW {
+        return members.iter().any(|(other, _)| other.eq_ignore_ascii_case(key));
+    }
+    if folded.is_empty() {
+        folded.extend(members.iter().map(|(other, _)| other.to_ascii_lowercase()));
+    }
+    !folded.insert(key.to_ascii_lowercase())
+}
+
 struct Parser<'a> {
     text: &'a str,
     at: usize,
@@ -296,7 +308,7 @@ impl Parser<'_> {
             self.count()?;
             let start = self.at;
             let key = self.string()?;
-            if !folded.insert(key.to_ascii_lowercase()) {
+            if is_twice(&key, &members, &mut folded) {
                 let what = format!("the key {key:?} stands twice (letter case aside) in one object");
                 return Err(JsonError::new(what, start));
             }

@@ -9,9 +9,9 @@ use crate::report::text::printable;
 
 /// Both output streams.
 pub(super) struct Out {
-    results: Box<dyn Write>,
+    results: Box<dyn Write + Send>,
     /// None: prose goes where results go
-    prose: Option<Box<dyn Write>>,
+    prose: Option<Box<dyn Write + Send>>,
     paint: bool,
 }
 

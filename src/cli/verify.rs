@@ -21,7 +21,7 @@ use crate::spec::Spec;
 use crate::store::{Fault, Store};
 use crate::verify::receipt::Receipt;
 use crate::verify::sample::{Sample, Sampled};
-use crate::verify::{Checked, Depth, Options, Outcome, verify};
+use crate::verify::{Checked, Depth, Options, Outcome, verify_each};
 
 #[derive(Serialize)]
 struct Line<'a> {
@@ -256,19 +256,21 @@ impl Pass<'_> {
         let progress = Progress::start(context, "verifying");
         let meter = Arc::clone(&context.meter);
         let mut status = Status::Good;
-        for resolved in subjects {
+        // Whether a receipt stands for it is said in its turn; here it only saves work.
+        let wanted = |resolved: &Resolved| matches!(self.kept(resolved), Ok(None));
+        verify_each(catalog, subjects, options, &meter, wanted, |resolved, verify| -> Result<(), CliError> {
             if let Some(receipt) = self.kept(resolved)? {
-                skipped(context, resolved, &receipt)?;
-                continue;
+                return skipped(context, resolved, &receipt);
             }
-            let outcome = verify(catalog, resolved, options, &meter)?;
+            let outcome = verify()?;
             let file = self.args.receipt.clone().or_else(|| self.receipt_file(resolved));
             if let Some(file) = file {
                 let bytes = Receipt::of(&outcome).encode().map_err(|error| CliError::Failed(error.to_string()))?;
                 output::rewrite(&file, &bytes)?;
             }
             status = status.max(report(context, &outcome, self.spec, self.count)?);
-        }
+            Ok(())
+        })?;
         drop(progress);
         Ok(status)
     }

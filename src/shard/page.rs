@@ -182,6 +182,7 @@ fn write_raw_frame(plane: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Decompresses pages; the context is reused.
+#[derive(Default)]
 pub struct Decompressor {
     zstd: zstd_safe::DCtx<'static>,
 }

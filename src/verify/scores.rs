@@ -4,9 +4,10 @@
 //! each row and what is wrong with shards and pages; rules judge them later. One fault is named once: a shard with the wrong digest is refused for that,
 //! with the rows in which the damage shows. See `specs/format-v1.md`, sections 8.2 and 10.1.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufReader, Seek};
+use std::io::{BufReader, Seek};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
@@ -31,11 +32,15 @@ pub(super) struct ScoresPass {
     pub(super) f32_sha256: Option<Sha256>,
 }
 
-/// Rows that one thread works on at a time, with the tools for it.
+thread_local! {
+    /// To make one takes longer than to decompress a small capture.
+    static DECOMPRESSOR: RefCell<Decompressor> = RefCell::default();
+}
+
+/// Rows that one thread works on at a time, with room for it.
 struct Slot {
     rows: Vec<RowWork>,
     filled: usize,
-    decompressor: Decompressor,
     room: Vec<u8>,
     scratch: Vec<u8>,
 }
@@ -252,8 +257,7 @@ impl ScoresPass {
         }
         let row_bytes = usize::try_from(vocab).unwrap_or(0) * 4;
         let count = sample.as_ref().map_or(rows.len(), Vec::len);
-        let slot = |rows| Slot::new(rows).map_err(io_error("set up", "a decompressor"));
-        let sets = pipeline::sets(count, row_bytes, slot)?;
+        let sets = pipeline::sets(count, row_bytes, |rows| Ok::<_, VerifyError>(Slot::new(rows)))?;
         let store = pass.catalog.store();
         let shards = shards.iter();
         let mut pages = match sample {
@@ -394,15 +398,16 @@ impl Pass<'_, '_> {
 }
 
 impl Slot {
-    fn new(rows: usize) -> io::Result<Self> {
+    fn new(rows: usize) -> Self {
         let rows = (0..rows).map(|_| RowWork::default()).collect();
-        Ok(Self { rows, filled: 0, decompressor: Decompressor::new()?, room: Vec::new(), scratch: Vec::new() })
+        Self { rows, filled: 0, room: Vec::new(), scratch: Vec::new() }
     }
 
     fn work(&mut self, declared: &ScoresDeclaration, vocab: u32, rows: &[Row]) {
         for work in self.rows.iter_mut().take(self.filled) {
             let Some(row) = rows.get(work.index) else { continue };
-            let decoded = decode_page(&work.page, vocab, &mut self.decompressor, &mut self.room);
+            let room = &mut self.room;
+            let decoded = DECOMPRESSOR.with_borrow_mut(|tool| decode_page(&work.page, vocab, tool, room));
             work.result = Some(decoded.map(|planes| {
                 work.canonical.set_from_planes(planes);
                 Facts::derive(&work.canonical, row, declared, &mut self.scratch)

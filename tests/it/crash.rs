@@ -83,6 +83,7 @@ fn each_call_failing_once() {
         ("ftruncate", "EIO"),
         ("mkdir", "ENOSPC"),
         ("openat", "EMFILE"),
+        ("openat2", "EMFILE"),
         ("flock", "ENOLCK"),
     ] {
         for nth in 1.. {

@@ -23,7 +23,7 @@ use witnessmark::store::Store;
 use witnessmark::verify::{Depth, Options, verify};
 
 use crate::forge::{self, Forge, long};
-use crate::support::{Bench, embedded, objects};
+use crate::support::{Bench, Run, embedded, objects};
 use crate::synth::Synth;
 
 fn few(cases: u32) -> ProptestConfig {
@@ -160,6 +160,62 @@ fn threads_change_nothing() {
         }
         assert!(seen.iter().all(|other| *other == seen[0]), "{name}: {seen:?}");
     }
+}
+
+#[test]
+fn what_is_said_of_many_captures_depends_on_no_threads() {
+    let bench = Bench::quick();
+    // Small ones in both sets of a stream and beyond, and among them larger ones, which are verified alone.
+    let mut dirs: Vec<_> = (0..40)
+        .map(|n| {
+            let name = format!("small-{n:02}");
+            let mut synth = Synth::new("capture-only");
+            synth.run["run_id"] = name.as_str().into();
+            synth.write(&bench.path(&name));
+            bench.path(&name)
+        })
+        .collect();
+    for (place, name) in [(0, "oracle-c1-rep0"), (17, "oracle-c4-rep0")] {
+        dirs.insert(place, embedded(name));
+    }
+    for dir in &dirs {
+        seal(&bench.store(), dir, Codec::Zstd);
+    }
+    let good = |args: &[&str]| assert_eq!(said_by_threads(&bench, args).0, 0);
+    good(&["verify", "--all"]);
+    // One shard or document in five is damaged or gone: small ones, large ones, manifests.
+    for (n, path) in objects(&bench.store()).into_iter().enumerate().filter(|(n, _)| n % 5 == 0) {
+        let mut bytes = fs::read(&path).unwrap();
+        let at = bytes.len() / 2;
+        bytes[at] ^= 1;
+        if n % 10 == 0 { fs::write(&path, bytes).unwrap() } else { fs::remove_file(&path).unwrap() }
+    }
+    let mut refused = Vec::new();
+    for args in [&["verify", "--all"][..], &["--json", "verify", "--all"], &["verify", "--all", "--quick"]] {
+        let (status, text) = said_by_threads(&bench, args);
+        assert_eq!(status, 2, "{text}");
+        refused.push(text);
+    }
+    for rule in ["object-digest", "object-missing"] {
+        assert!(refused.iter().all(|text| text.contains(rule)), "{rule}: {refused:?}");
+    }
+    // A receipt of the first pass stands for its captures in the second, whatever was verified ahead.
+    for threads in ["1", "4"] {
+        let receipts = bench.path(threads);
+        let args = ["--threads", threads, "verify", "--all", "--receipt-dir", receipts.to_str().unwrap()];
+        let (first, second) = (bench.run(&args), bench.run(&args));
+        let count = |run: &Run, word| run.stdout.matches(word).count();
+        assert!(count(&first, "\nVERIFIED") > 0 && count(&first, "SKIPPED") == 0, "{first:?}");
+        assert_eq!(count(&second, "SKIPPED"), count(&first, "\nVERIFIED"), "{second:?}");
+    }
+}
+
+/// What a command says, and its status, which must be the same at any number of threads.
+fn said_by_threads(bench: &Bench, args: &[&str]) -> (i32, String) {
+    let runs = ["1", "2", "4", "32"].map(|threads| bench.run(&[&["--threads", threads], args].concat()));
+    let said = |run: &Run| (run.status, format!("{}{}", run.stdout, run.stderr));
+    assert!(runs.iter().all(|run| said(run) == said(&runs[0])), "{runs:?}");
+    said(&runs[0])
 }
 
 /// Good texts to start from.
