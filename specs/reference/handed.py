@@ -1,7 +1,7 @@
 """What is handed to somebody who has no store: the proof of a row, the proof of a log's growth, a bundle; and which rows
 a sample draws. Sections 12 to 15 of specs/format-v1.md, with the algorithms of RFC 9162 as it writes them.
 """
-import base64, binascii, struct
+import base64, binascii, os, struct
 import numpy as np
 import shards, verify as v
 
@@ -11,7 +11,7 @@ ROW_PROOF = {"capture": v.CAPTURE, "path": PATH, "record": str, "row": v.COUNT, 
              "scores": v.maybe({"base64": str, "dtype": set(v.DTYPES)}), "tree_size": v.COUNT}
 LOG_PROOF = {"new_root": v.DIGEST, "new_size": v.COUNT, "old_root": v.DIGEST, "old_size": v.COUNT, "origin": str,
              "path": PATH, "schema": {"witnessmark.log-proof/v1"}}
-HEADER = {"entries": [{"entry": v.ENTRY, "index": v.COUNT, "path": PATH}], "head": {**v.HEAD, "bytes": str, "origin": str},
+HEADER = {"entries": [{"entry": v.LOGGED, "index": v.COUNT, "path": PATH}], "head": v.HEAD,
           "objects": [{"bytes": v.COUNT, "object": v.DIGEST}], "schema": {"witnessmark.bundle/v1"}}
 
 def proved(holds, why):
@@ -147,6 +147,41 @@ def check_log_proof(p):
 
 # ---- 14. Bundles ---------------------------------------------------------------------------------------------------
 
+def read_header(data):
+    """The header of a bundle, its entries proved."""
+    header = v.document(data, HEADER, limit=2**26)
+    entries, head = header["entries"], header["head"]
+    v.require(entries, "nothing-to-verify", "no entries")
+    places = [e["index"] for e in entries]
+    v.require(places == sorted(set(places)), "json-not-canonical", "entries in another order")
+    size = 0
+    for e in entries:
+        line = v.encode(e["entry"])
+        root = root_from_inclusion(v.sha256(b"\0" + line), e["index"], head["size"], list(map(bytes.fromhex, e["path"])))
+        proved(root is not None and root.hex() == head["root"], f"entry {e['index']} is not proved")
+        size += len(line) + 1
+    agree = size == int(head["bytes"]) if len(entries) == head["size"] else size < int(head["bytes"])
+    v.require(agree, "log-inconsistent", "the head's bytes are not those of the entries")
+    return header
+
+def read_bundles(root, own):
+    """What is known of the log of each bundle in a store, index to entry; `own` are the entries of the store's own log."""
+    origin = v.document(v.read_file(root, "store.json"), v.STORE)["origin"]
+    folder, logs, lines = os.path.join(root, "refs", "bundles"), [], [v.encode(e) for e in own]
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        if not name.startswith("."):
+            data = v.read_file(root, "refs", "bundles", name)
+            v.require(v.sha256(data).hex() == name, "json-not-canonical", f"the bundle {name}")
+            header = read_header(data)
+            head = header["head"]
+            if head["origin"] == origin:
+                first = lines[:head["size"]]
+                begins = len(first) == head["size"] and v.mth(first).hex() == head["root"]
+                begins = begins and sum(len(line) + 1 for line in first) == int(head["bytes"])
+                v.require(begins, "log-inconsistent", f"the log does not begin with the entries of the bundle {name}")
+            logs.append({e["index"]: e["entry"] for e in header["entries"]})
+    return logs
+
 class Bundle:
     """A bundle as something that objects are read from."""
     def __init__(self, data):
@@ -154,9 +189,8 @@ class Bundle:
         v.require(data[:len(MAGIC)] == MAGIC and len(data) >= start, "schema-invalid", "not a bundle")
         length = int.from_bytes(data[len(MAGIC):start], "little")
         v.require(length <= 2**26, "limit-exceeded", "the header")
-        header = v.document(data[start:start + length], HEADER, limit=2**26)
-        self.entries, self.head, listed = header["entries"], header["head"], header["objects"]
-        self.check_entries()
+        header = read_header(data[start:start + length])
+        self.entries, listed = [e["entry"] for e in header["entries"]], header["objects"]
         self.objects, at = {}, start + length
         for o in listed:
             self.objects.setdefault(o["object"], data[at:at + o["bytes"]])
@@ -167,15 +201,6 @@ class Bundle:
             v.require(all(o in needed for o in there), rule, "objects that are not those of the manifests")
         v.require(listed == implied, "json-not-canonical", "objects in another order")
 
-    def check_entries(self):
-        v.require(self.entries, "nothing-to-verify", "no entries")
-        places = [e["index"] for e in self.entries]
-        v.require(places == sorted(set(places)), "json-not-canonical", "entries in another order")
-        for e in self.entries:
-            leaf = v.sha256(b"\0" + v.encode(e["entry"]))
-            root = root_from_inclusion(leaf, e["index"], self.head["size"], list(map(bytes.fromhex, e["path"])))
-            proved(root is not None and root.hex() == self.head["root"], f"entry {e['index']} is not proved")
-
     def read(self, name, size=None):
         data = self.objects.get(name)
         v.require(data is not None, "object-missing", name)
@@ -185,7 +210,10 @@ class Bundle:
     def implied(self):
         out = {}
         for e in self.entries:
-            name = e["entry"]["manifest"]
+            if e["act"] != "seal":
+                out.setdefault(e["object"], len(v.read_document(self.read, e)))
+                continue
+            name = e["manifest"]
             data = self.read(name)
             m = v.document(data, v.MANIFEST, limit=2**26)
             out.setdefault(name, len(data))
@@ -195,12 +223,6 @@ class Bundle:
             for a in m["capture"]["attachments"]:
                 out.setdefault(a["blake3"], a["bytes"])
         return [{"bytes": size, "object": name} for name, size in out.items()]
-
-    def captures(self):
-        out = {}
-        for e in self.entries:
-            out.setdefault(e["entry"]["capture"], {})[e["entry"]["manifest"]] = None
-        return out
 
 # ---- 15. Samples ---------------------------------------------------------------------------------------------------
 
@@ -217,7 +239,9 @@ def check_file(path):
         data = f.read()
     if data.startswith(MAGIC):
         bundle = Bundle(data)
-        for capture, manifests in bundle.captures().items():
+        captures = v.captures_of(bundle.entries)
+        v.require(captures, "nothing-to-verify", "the bundle has no capture")
+        for capture, manifests in captures.items():
             print(capture, *{v.verify_capture(bundle.read, m, capture)[-1] for m in manifests})
         return
     print(check_text(data))

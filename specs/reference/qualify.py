@@ -29,18 +29,6 @@ def get(v, path):
 
 # ---- The store ------------------------------------------------------------------------------------------------------
 
-def read_logs(root):
-    """The store's own log, and that of each bundle in it, of which a part is known: index to entry."""
-    logs = [dict(enumerate(verify.read_log(root)))]
-    folder = os.path.join(root, "refs", "bundles")
-    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
-        if not name.startswith("."):
-            data = verify.read_file(root, "refs", "bundles", name)
-            require(sha256(data).hex() == name, "json-not-canonical", f"the bundle {name}")
-            header = document(data, limit=2**26)
-            logs.append({item["index"]: item["entry"] for item in header["entries"]})
-    return logs
-
 def entries(logs, act):
     return [e for log in logs for _, e in sorted(log.items()) if e["act"] == act]
 
@@ -95,9 +83,7 @@ def entry_of(spec, c):
 
 def read_captures(root, logs):
     """All captures of the logs, by id."""
-    manifests = {}
-    for e in entries(logs, "seal"):
-        manifests.setdefault(e["capture"], {})[e["manifest"]] = None
+    manifests = verify.captures_of(entries(logs, "seal"))
     return {i: Capture(root, i, list(manifests[i])) for i in manifests}
 
 def choose(root, known, spec, names):
@@ -114,7 +100,7 @@ def choose(root, known, spec, names):
     return placed, [c for c in found if c not in placed and (names is not None or c.run_id in listed)]
 
 def missing(spec, captures):
-    """What is pending."""
+    """What is pending; equal lines may come more than once."""
     for entry in spec["runs"]:
         for n in entry["concurrency"]:
             count = sum(entry_of(spec, c) is entry and c.concurrency == n for c in captures)
@@ -166,7 +152,7 @@ def protocol(spec, spec_id, captures, logs, known):
         if not covered or not whole:
             yield "coverage-overclaimed", c.run_id
         listed = prompts(c)
-        if covered and (listed is None or
+        if covered and "sha256" in corpus and (listed is None or
                         digest({"prompts": listed, "schema": "witnessmark.corpus/v1"}) != corpus["sha256"]):
             yield "corpus-mismatch", c.run_id
         if c.mode not in REPLAYS:
@@ -416,14 +402,17 @@ def read_spec(data):
         spec = tomllib.loads(data.decode("utf-8"))
     except ValueError as e:
         raise Refused("schema-invalid", str(e))
-    parts = ["workload", "claim", "rules", "numerics", "corpus", "strata", "runs", "comparison"]
-    require(all(part in spec for part in parts), "schema-invalid", "the spec holds no whole plan")
-    require((spec["rules"], spec["numerics"]) == (RULES, NUMERICS), "schema-invalid", "other rules or numerics")
-    return spec
+    versions = {"schema": "witnessmark.spec/v1", "rules": RULES, "numerics": NUMERICS}
+    spec = {"claim": "strict", "rules": RULES, "numerics": NUMERICS, **spec}
+    require(all(spec.get(key) == version for key, version in versions.items()), "schema-invalid", "of another version")
+    parts = ["workload", "corpus", "strata", "runs"]
+    require(all(spec.get(part) for part in parts), "schema-invalid", "the spec holds no whole plan")
+    require(spec["claim"] in ("strict", "diagnostic"), "schema-invalid", "another claim")
+    return {**spec, "comparison": {"gate": "strict", "shapes": [], **spec.get("comparison", {})}}
 
 def derive(root, spec_bytes, names):
     """The result document, or the rules that are broken."""
-    spec, spec_id, logs = read_spec(spec_bytes), sha256(spec_bytes).hex(), read_logs(root)
+    spec, spec_id, logs = read_spec(spec_bytes), sha256(spec_bytes).hex(), verify.read_known(root)
     known = read_captures(root, logs)
     captures, placeless = choose(root, known, spec, names)
     for c in captures + placeless:
@@ -444,7 +433,7 @@ def derive(root, spec_bytes, names):
     if broken:
         return None, broken
     statistics = Statistics()
-    concurrencies, pending = sorted(spec["strata"]["concurrency"]), sorted(missing(spec, captures), key=str.encode)
+    concurrencies, pending = sorted(spec["strata"]["concurrency"]), sorted(set(missing(spec, captures)), key=str.encode)
     strata = [s for n in concurrencies for s in strata_of(n, spec, captures, inert, statistics)]
     qualification = digest({"captures": [c.id for c in captures], "numerics": NUMERICS, "rules": RULES,
                             "schema": "witnessmark.qualification/v1", "spec": spec_id})
@@ -458,14 +447,15 @@ def derive(root, spec_bytes, names):
 
 def sealed(root, name):
     """Spec, captures and bytes of a result that the log has, by its SHA or its qualification."""
-    logs = read_logs(root)
+    logs = verify.read_known(root)
+    def read(name): return verify.read_object(root, name)
     for act in entries(logs, "qualify"):
-        data = verify.read_document(root, act)
+        data = verify.read_document(read, act)
         result = document(data, limit=2**26)
         if name in (act["subject"], result["qualification"]):
             specs = [e for e in entries(logs, "spec") if e["subject"] == result["spec"]]
             require(specs, "object-missing", "the log has not the spec")
-            return verify.read_document(root, specs[0]), [c["capture"] for c in result["captures"]], data
+            return verify.read_document(read, specs[0]), [c["capture"] for c in result["captures"]], data
     raise FileNotFoundError(f"neither a file nor a result of the log: {name}")
 
 def main(args):

@@ -5,7 +5,8 @@
 
 What a case is made of is drawn from its seed: captures of a few tokens over 24 token ids, with ties, choices left out,
 shapes left out, masks, recomputed rows, other paths, early ends, baselines that do not repeat, scores that no adapter
-took, runs that never ended, logs of other stores, and now and then a fault. Refusals agree where both refuse by the same
+took, runs that never ended, logs of other stores, specs that leave out what they may or ask for one thing more than
+once, and now and then a fault. Refusals agree where both refuse by the same
 rules. Exit status: 0 the same everywhere, 2 not.
 """
 import collections, contextlib, io, json, os, random, re, shutil, subprocess, sys, tempfile
@@ -45,6 +46,7 @@ class Case:
         if self.runs and self.torn:
             self.again(pick(list(self.runs)), "torn", partial=True)
         self.spec(pick)
+        self.other_spec(random.Random(f"{seed} spec"))
 
     def again(self, source, run_id, partial=False, **schedule):
         """The rows of a run as another capture; as one that never ended it is a run of its own."""
@@ -181,6 +183,25 @@ observed_shape = "{pick(["any"] * 12 + ["equal"])}"
             text += f'[[runs]]\nrole = "{role}"\nmode = "{mode}"\nconcurrency = [{concurrency}]\nrepetitions = {repetitions}\n'
             text += f'partition = "{partition}"\n' if partition else ""
         write(os.path.join(self.folder, "spec.toml"), text.encode())
+
+    def other_spec(self, draw):
+        """The same spec without keys that it may leave out; with entries of runs that lack the same."""
+        path, leave_out, again = os.path.join(self.folder, "spec.toml"), draw.random() < 0.3, draw.random() < 0.2
+        with open(path) as f:
+            head, *runs = f.read().split("[[runs]]\n")
+        optional = ["claim", "rules", "numerics", "sha256", "gate", "shapes", "observed_shape"]
+        if leave_out:
+            gone = [key for key in optional if draw.random() < 0.6]
+            head = "".join(line for line in head.splitlines(True) if line.split(" = ")[0] not in gone)
+            if draw.random() < 0.3:
+                head = head[:head.index("[comparison]")]
+            if draw.random() < 0.6:
+                head = head.replace("[require]\nmax_recomputed = 0\n", "")
+            runs = [re.sub("partition = .*\n", "", entry) if draw.random() < 0.5 else entry for entry in runs]
+        if again and runs:
+            entry = draw.choice(runs)
+            runs += [re.sub("run_ids = .*\n", "", entry) + draw.choice(["", 'run_ids = ["none"]\n', "run_ids = []\n"]) for _ in range(3)]
+        write(path, "[[runs]]\n".join([head, *runs]).encode())
 
 def derive(program, case):
     """What each side says: a document, or the rules that are broken."""

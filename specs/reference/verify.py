@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A second verifier of witnessmark stores, written from specs/format-v1.md alone.
 
-    verify.py STORE [CAPTURE-ID | RUN-ID ...]   verify these captures, or all that the log has
+    verify.py STORE [CAPTURE-ID | RUN-ID ...]   verify these captures, or all that the log and its bundles have
     verify.py FILE                              verify a bundle, or check the proof of a row or of a log's growth
     verify.py --make-vectors DIR                write the vectors of section 11
     verify.py --self-test                       corpora/vectors holds these vectors, and what they refuse is refused
@@ -87,16 +87,20 @@ def unversioned(shape):
     """The same shape of a document of any version."""
     if isinstance(shape, list):
         return [unversioned(shape[0])]
+    if isinstance(shape, tuple):
+        return tuple(map(unversioned, shape))
     if not isinstance(shape, dict):
         return shape
     return {k: str if k == "schema" else unversioned(inner) for k, inner in shape.items()}
 
 def fits(v, shape):
-    """A dict asks for exactly these keys, a tuple for these among others, a list for items of one shape, a set for one
-    of its names, a type for a value of just that type."""
+    """A dict asks for exactly these keys, a tuple for these among others, or of several for one of them as it is, a list
+    for items of one shape, a set for one of its names, a type for a value of just that type."""
     if isinstance(shape, dict):
         return isinstance(v, dict) and v.keys() == shape.keys() and all(fits(v[k], shape[k]) for k in shape)
     if isinstance(shape, tuple):
+        if len(shape) > 1:
+            return any(fits(v, one) for one in shape)
         return isinstance(v, dict) and all(fits(v.get(k), shape[0][k]) for k in shape[0])
     if isinstance(shape, list):
         return isinstance(v, list) and all(fits(item, shape[0]) for item in v)
@@ -123,6 +127,7 @@ ENTRY = {"act": {"seal"}, "at": DECIMAL, "capture": DIGEST, "manifest": DIGEST, 
          "tool": str}
 ACT = {"act": {"spec", "qualify"}, "at": DECIMAL, "object": DIGEST, "schema": {"witnessmark.act/v1"}, "subject": DIGEST,
        "tool": str}
+LOGGED = ENTRY, ACT
 REF = {"capture": DIGEST, "name": NAME, "schema": {"witnessmark.ref/v1"}}
 REQUEST = {"request_id": NAME, "prompt_index": INT32, "sample_index": maybe(INT32), "prompt_token_ids": [INT32],
            "output_token_ids": [INT32]}
@@ -199,7 +204,7 @@ def check_log(data, head, origin):
     agree = len(data) >= size and lines.pop() == b"" and len(lines) == head["size"]
     require(agree, "log-inconsistent", "the entries have another size than the head says")
     require(mth(lines).hex() == head["root"], "log-inconsistent", "the root of the entries is not the head's")
-    return [document(line, lambda v: fits(v, ENTRY) or fits(v, ACT)) for line in lines]
+    return [document(line, LOGGED) for line in lines]
 
 def read_log(root):
     store = read_file(root, "store.json")
@@ -311,9 +316,17 @@ def check_scores(row, f, spec):
     require(a is None or f[a] == f.max(), "argmax-witness", name)
     require(None in (a, b) or a != b and f[b] == np.delete(f, a).max(), "argmax-witness", name)
 
-def read_document(root, act):
+def captures_of(entries):
+    """Captures, and the manifests of each, in the order of their entries."""
+    captures = {}
+    for entry in entries:
+        if entry["act"] == "seal":
+            captures.setdefault(entry["capture"], {})[entry["manifest"]] = None
+    return captures
+
+def read_document(read, act):
     """The bytes of a spec or a result that the log has."""
-    data = read_object(root, act["object"])
+    data = read(act["object"])
     require(len(data) <= 2**26, "limit-exceeded", "a document of the log")
     require(sha256(data).hex() == act["subject"], "root-mismatch", f"the {act['act']} in the log")
     return data
@@ -355,16 +368,22 @@ def verify_capture(read, manifest_id, capture_id, keep=lambda row, scores: None)
             keep(row, f)
     return run, rows, f"ok rows={c['rows']} row_root={c['row_root']} score_root={score_root or 'null'}"
 
+def read_known(root):
+    """The store's own log, and that of each bundle in it, of which a part is known: index to entry."""
+    import handed
+    own = read_log(root)
+    return [dict(enumerate(own)), *handed.read_bundles(root, own)]
+
 def verify(root, names):
-    status, captures = 0, {}
+    status = 0
+    def read(name, size=None): return read_object(root, name, size)
     try:
-        for entry in read_log(root):
+        known = [entry for log in read_known(root) for entry in log.values()]
+        for entry in known:
             if entry["act"] != "seal":
-                read_document(root, entry)
-                continue
-            captures.setdefault(entry["capture"], {})[entry["manifest"]] = None
-        refs = read_refs(root)
-        require(names or captures, "nothing-to-verify", "the log is empty")
+                read_document(read, entry)
+        captures, refs = captures_of(known), read_refs(root)
+        require(names or captures, "nothing-to-verify", "neither the log nor a bundle in the store has a capture")
     except Refused as e:
         print(f"log REFUSED {e}")
         return 2
@@ -376,7 +395,6 @@ def verify(root, names):
             continue
         try:
             require(capture in captures, "nothing-to-verify", "not in the log")
-            def read(name, size=None): return read_object(root, name, size)
             lines = {verify_capture(read, manifest, capture)[-1] for manifest in captures[capture]}
             print(capture, *lines)
         except Refused as e:
