@@ -23,7 +23,7 @@ use witnessmark::store::Store;
 use witnessmark::verify::{Depth, Options, verify};
 
 use crate::forge::{self, Forge, long};
-use crate::support::{Bench, Run, embedded, objects};
+use crate::support::{self, Bench, embedded, objects};
 use crate::synth::Synth;
 
 fn few(cases: u32) -> ProptestConfig {
@@ -169,7 +169,7 @@ fn what_is_said_of_many_captures_depends_on_no_threads() {
     let mut dirs: Vec<_> = (0..40)
         .map(|n| {
             let name = format!("small-{n:02}");
-            let mut synth = Synth::new("capture-only");
+            let mut synth = Synth::shaped("capture-only", 50 + n, 3, 5);
             synth.run["run_id"] = name.as_str().into();
             synth.write(&bench.path(&name));
             bench.path(&name)
@@ -179,7 +179,7 @@ fn what_is_said_of_many_captures_depends_on_no_threads() {
         dirs.insert(place, embedded(name));
     }
     for dir in &dirs {
-        seal(&bench.store(), dir, Codec::Zstd);
+        bench.seal(dir);
     }
     let good = |args: &[&str]| assert_eq!(said_by_threads(&bench, args).0, 0);
     good(&["verify", "--all"]);
@@ -204,7 +204,7 @@ fn what_is_said_of_many_captures_depends_on_no_threads() {
         let receipts = bench.path(threads);
         let args = ["--threads", threads, "verify", "--all", "--receipt-dir", receipts.to_str().unwrap()];
         let (first, second) = (bench.run(&args), bench.run(&args));
-        let count = |run: &Run, word| run.stdout.matches(word).count();
+        let count = |run: &support::Run, word| run.stdout.matches(word).count();
         assert!(count(&first, "\nVERIFIED") > 0 && count(&first, "SKIPPED") == 0, "{first:?}");
         assert_eq!(count(&second, "SKIPPED"), count(&first, "\nVERIFIED"), "{second:?}");
     }
@@ -213,7 +213,7 @@ fn what_is_said_of_many_captures_depends_on_no_threads() {
 /// What a command says, and its status, which must be the same at any number of threads.
 fn said_by_threads(bench: &Bench, args: &[&str]) -> (i32, String) {
     let runs = ["1", "2", "4", "32"].map(|threads| bench.run(&[&["--threads", threads], args].concat()));
-    let said = |run: &Run| (run.status, format!("{}{}", run.stdout, run.stderr));
+    let said = |run: &support::Run| (run.status, format!("{}{}", run.stdout, run.stderr));
     assert!(runs.iter().all(|run| said(run) == said(&runs[0])), "{runs:?}");
     said(&runs[0])
 }
