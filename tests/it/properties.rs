@@ -169,7 +169,7 @@ fn what_is_said_of_many_captures_depends_on_no_threads() {
     let mut dirs: Vec<_> = (0..40)
         .map(|n| {
             let name = format!("small-{n:02}");
-            let mut synth = Synth::new("capture-only");
+            let mut synth = Synth::shaped("capture-only", 50 + n, 3, 5);
             synth.run["run_id"] = name.as_str().into();
             synth.write(&bench.path(&name));
             bench.path(&name)
@@ -179,7 +179,7 @@ fn what_is_said_of_many_captures_depends_on_no_threads() {
         dirs.insert(place, embedded(name));
     }
     for dir in &dirs {
-        seal(&bench.store(), dir, Codec::Zstd);
+        bench.seal(dir);
     }
     let good = |args: &[&str]| assert_eq!(said_by_threads(&bench, args).0, 0);
     good(&["verify", "--all"]);
