@@ -36,12 +36,12 @@ fn qualified(bench: &Bench, candidate: &str) -> (String, Value) {
     assert_eq!(bench.run(&["spec", "seal", spec]).status, 0);
     for name in ["oracle-a", "oracle-b"] {
         let mut synth = oracle.clone();
-        synth.run["run_id"] = json!(name);
+        synth.of_run(name, name);
         synth.write(&bench.path(name));
         bench.seal(&bench.path(name));
     }
     let mut synth = Synth::new("common-replay");
-    synth.run["run_id"] = json!(candidate);
+    synth.of_run(candidate, "candidate");
     synth.run["role"] = json!("candidate");
     let row = synth.row(1, 3);
     let (best, second) = (row["argmax"].clone(), row["runner_up"].clone());

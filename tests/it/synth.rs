@@ -199,6 +199,15 @@ impl Synth {
         }
     }
 
+    /// Makes it a run of its own, by name and nonce.
+    pub fn of_run(&mut self, run_id: &str, nonce: &str) {
+        self.run["run_id"] = json!(run_id);
+        self.run["run_nonce"] = json!(nonce);
+        for row in &mut self.rows {
+            row["run_nonce"] = json!(nonce);
+        }
+    }
+
     /// Adds a chain over all rows.
     pub fn chain(&mut self) {
         let nonce = self.run["run_nonce"].as_str().unwrap_or_default();
