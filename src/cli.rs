@@ -180,11 +180,6 @@ impl Context<'_> {
     }
 }
 
-/// What entries of the log say they were made with.
-fn tool() -> String {
-    format!("{} {}", env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
-}
-
 /// Runs the command that the process was started with.
 #[must_use]
 pub fn main() -> ExitCode {

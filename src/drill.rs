@@ -15,7 +15,7 @@ use crate::catalog::{Catalog, Resolved, write_ref};
 use crate::export::{ExportError, write_capture};
 use crate::id::{CaptureId, Nanos, ObjectId};
 use crate::log::Log;
-use crate::manifest::{Act, Codec};
+use crate::manifest::{Act, Codec, TOOL};
 use crate::meter::Meter;
 use crate::refusal::{Findings, Refusal, Rule};
 use crate::seal::{Batch, Outcome, SealError};
@@ -519,7 +519,6 @@ struct Case {
 
 /// The time of every act in a scratch store: equal seeds give equal answers, whenever the drill is held.
 const AT: Nanos = Nanos(0);
-const TOOL: &str = concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"));
 
 /// Run id, capture and manifest of each run whose tokens the capture was forced along, where the store has them.
 fn referred(catalog: &Catalog<'_>, capture: &Verified) -> Vec<(String, CaptureId, ObjectId)> {

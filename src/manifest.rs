@@ -156,6 +156,9 @@ pub struct Writer {
     pub version: String,
 }
 
+/// This program and its version, as log entries and receipts name it.
+pub const TOOL: &str = concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"));
+
 impl Writer {
     /// This program.
     #[must_use]

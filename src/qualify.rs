@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use crate::binding::{Role, Run};
 use crate::canon::document;
 use crate::canon::json::JsonError;
-use crate::catalog::{Catalog, Resolved, read_document};
+use crate::catalog::{Catalog, Resolved, read_document, read_manifest};
 use crate::digest::Sha256;
-use crate::id::CaptureId;
+use crate::id::{CaptureId, ObjectId};
 use crate::manifest::{Document, DocumentAct};
 use crate::meter::Meter;
 use crate::refusal::{Findings, Refusal, Rule, Subject};
@@ -81,7 +81,8 @@ impl Derivation {
 pub fn find(catalog: &Catalog<'_>, spec: &Spec) -> Vec<Resolved> {
     let named = |run: &Run| spec.runs.iter().any(|runs| runs.run_ids.contains(&run.run_id));
     let wanted = |resolved: &Resolved| {
-        let manifest = catalog.manifest(resolved.capture);
+        let read = |id| read_manifest(catalog.store(), id, resolved.capture).ok();
+        let manifest = resolved.manifests.iter().find_map(read);
         if manifest.as_ref().is_some_and(|manifest| !manifest.capture.complete) {
             return false;
         }
@@ -209,7 +210,7 @@ fn declared(catalog: &Catalog<'_>, spec: Sha256, capture: &Verified) -> Declared
     for log in catalog.logs() {
         let declared = log.iter().find(|(_, entry)| entry.document().is_some_and(is_spec));
         let sealed =
-            log.iter().find(|(_, entry)| entry.sealed().is_some_and(|(id, _)| is_run_of(catalog, id, capture)));
+            log.iter().find(|(_, entry)| entry.sealed().is_some_and(|sealed| is_run_of(catalog, sealed, capture)));
         match (declared, sealed) {
             (Some((declared, _)), Some((sealed, _))) if declared < sealed => answer = Declared::Before,
             (Some(_), Some(_)) => return Declared::After,
@@ -220,11 +221,13 @@ fn declared(catalog: &Catalog<'_>, spec: Sha256, capture: &Verified) -> Declared
 }
 
 /// Whether what was sealed as `id` is of the run that `capture` is of: the capture itself, or one with the same nonce or the same rows.
-fn is_run_of(catalog: &Catalog<'_>, id: CaptureId, capture: &Verified) -> bool {
+fn is_run_of(catalog: &Catalog<'_>, (id, manifest): (CaptureId, ObjectId), capture: &Verified) -> bool {
     if id == capture.capture() {
         return true;
     }
-    let Some(manifest) = catalog.manifest(id) else { return false };
+    // The entry's own manifest first: to look for another goes through the whole log.
+    let read = read_manifest(catalog.store(), &manifest, id).ok().or_else(|| catalog.manifest(id));
+    let Some(manifest) = read else { return false };
     let own = &capture.manifest().capture;
     if own.score_root.is_some() && manifest.capture.row_root == own.row_root {
         return true;

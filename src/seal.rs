@@ -23,7 +23,7 @@ use crate::ingest::{self, Capture, Torn};
 use crate::log::Log;
 use crate::manifest::{
     Act, Attachment, CAPTURE_SCHEMA, CaptureDocument, Codec, MANIFEST_SCHEMA, Manifest, RowShard, RunJson, ScoreShard,
-    Writer,
+    TOOL, Writer,
 };
 use crate::meter::Meter;
 use crate::pipeline;
@@ -216,7 +216,7 @@ impl<'a> Batch<'a> {
     /// # Errors
     /// When something cannot be written. The log then has all entries of the batch or none.
     pub fn commit(self, at: Nanos) -> Result<Vec<Outcome>, SealError> {
-        let (store, tool) = (self.store, format!("{} {}", env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")));
+        let store = self.store;
         let damaged: BTreeMap<ObjectId, Refusal> = self.staging.commit()?;
         let judge = |slot: Result<Prepared, Findings>| {
             let prepared = slot?;
@@ -235,7 +235,7 @@ impl<'a> Batch<'a> {
         };
         let slots = slots.into_iter().map(judge).collect::<Result<Vec<_>, StoreError>>()?;
         let acts: Vec<Act> = slots.iter().flatten().map(|ready| Act::Seal(ready.capture, ready.manifest_id)).collect();
-        let places = match Log::append_locked(&lock, store, &acts, at, &tool) {
+        let places = match Log::append_locked(&lock, store, &acts, at, TOOL) {
             Ok(places) => places,
             Err(Fault::Error(error)) => return Err(error.into()),
             Err(Fault::Refused(refusal)) => {

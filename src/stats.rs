@@ -65,21 +65,20 @@ pub fn stats(store: &Store, a: &Verified, b: &Verified, meter: &Meter) -> Result
     let mut found = Stats { a: side(a), b: side(b), not_common, phases: Vec::new(), rows: Vec::new() };
     let wanted = Phase::ALL.into_iter().map(Some).chain([None]);
     for phase in wanted {
-        let mut part = (0, 0, Vec::new());
+        let (mut bitwise, mut unmatched, mut flips) = (0, 0, Vec::new());
         let mut stats: Vec<RowStats> = Vec::new();
         for (pair, compared) in pairs.iter().zip(&compared) {
             let (Some(row_a), Some(row_b)) = (a.rows().get(pair.a), b.rows().get(pair.b)) else { continue };
             if phase.is_some_and(|phase| row_b.phase != phase) {
                 continue;
             }
-            part.0 += u64::from(compared.bitwise);
-            part.1 += u64::from(!same_shape(row_a, row_b));
+            bitwise += u64::from(compared.bitwise);
+            unmatched += u64::from(!same_shape(row_a, row_b));
             if !compared.stats.agrees() {
-                part.2.push(row_b.key);
+                flips.push(row_b.key);
             }
             stats.push(compared.stats);
         }
-        let (bitwise, unmatched, flips) = part;
         if let Some(statistics) = Statistics::of(&stats) {
             let phase = phase.map_or("all", |phase| phase.name());
             found.phases.push(PhaseStats { phase, bitwise, unmatched, flips, statistics });

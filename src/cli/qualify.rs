@@ -5,16 +5,15 @@ use std::collections::BTreeSet;
 use super::args::QualifyArgs;
 use super::progress::Progress;
 use super::seal::now;
-use super::{CliError, Context, Status, spec, tool};
+use super::{CliError, Context, Status, spec};
 use crate::catalog::{Catalog, MIN_PREFIX, Resolved};
 use crate::id::CaptureId;
 use crate::log::Log;
-use crate::manifest::{Document, DocumentAct};
+use crate::manifest::{Document, DocumentAct, TOOL};
 use crate::qualify::result::Verdict;
 use crate::qualify::{Answer, Derivation, Recorded, derive_again, find, qualify, recorded};
 use crate::refusal::Refusal;
 use crate::report::qualify as text;
-use crate::spec::Spec;
 use crate::store::{Fault, Store};
 
 pub(super) fn run(context: &mut Context<'_>, args: &QualifyArgs) -> Result<Status, CliError> {
@@ -24,12 +23,13 @@ pub(super) fn run(context: &mut Context<'_>, args: &QualifyArgs) -> Result<Statu
         return context.refused("store: ", &catalog.log.refusals);
     }
     let Some((spec, spec_bytes)) = spec::find(context, &catalog, &args.spec)? else { return Ok(Status::Refused) };
+    let placed = find(&catalog, &spec);
     let subjects = if args.captures.is_empty() {
-        find(&catalog, &spec)
+        placed.clone()
     } else {
         args.captures.iter().map(|name| catalog.resolve(name, false)).collect::<Result<Vec<_>, _>>()?
     };
-    let left_out = left_out(&catalog, &spec, &subjects);
+    let left_out = left_out(&catalog, placed, &subjects);
     let progress = Progress::start(context, "qualifying");
     let answer = qualify(&catalog, &spec, &subjects, &context.meter);
     drop(progress);
@@ -48,7 +48,7 @@ pub(super) fn run(context: &mut Context<'_>, args: &QualifyArgs) -> Result<Statu
         let known = catalog.documents().any(|act| act == spec_act);
         let spec = (!known).then_some((DocumentAct::Spec, &spec_bytes));
         for (act, bytes) in spec.into_iter().chain([(DocumentAct::Qualify, &derived.bytes)]) {
-            match Log::declare(&store, act, bytes, now(), &tool()) {
+            match Log::declare(&store, act, bytes, now(), TOOL) {
                 Ok((_, place, _)) => entry = Some(place),
                 Err(Fault::Refused(refusal)) => return context.refused("store: ", &[refusal]),
                 Err(Fault::Error(error)) => return Err(error.into()),
@@ -64,9 +64,9 @@ pub(super) fn run(context: &mut Context<'_>, args: &QualifyArgs) -> Result<Statu
 }
 
 /// Captures with a place in the spec that were not named.
-fn left_out(catalog: &Catalog<'_>, spec: &Spec, subjects: &[Resolved]) -> Vec<String> {
+fn left_out(catalog: &Catalog<'_>, placed: Vec<Resolved>, subjects: &[Resolved]) -> Vec<String> {
     let named = |capture: &CaptureId| subjects.iter().any(|subject| subject.capture == *capture);
-    let others = find(catalog, spec).into_iter().map(|resolved| resolved.capture).filter(|capture| !named(capture));
+    let others = placed.into_iter().map(|resolved| resolved.capture).filter(|capture| !named(capture));
     others
         .map(|capture| catalog.names_of(capture).first().map_or(capture.to_string(), |name| (*name).to_owned()))
         .collect()

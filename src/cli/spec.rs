@@ -4,11 +4,11 @@ use std::path::Path;
 
 use super::args::{SpecArgs, SpecCommand};
 use super::seal::{now, open_or_create};
-use super::{CliError, Context, Status, input, tool};
+use super::{CliError, Context, Status, input};
 use crate::catalog::Catalog;
 use crate::digest::Sha256;
 use crate::log::Log;
-use crate::manifest::DocumentAct;
+use crate::manifest::{DocumentAct, TOOL};
 use crate::refusal::{Refusal, Rule, Subject};
 use crate::report::text;
 use crate::spec::draft::draft;
@@ -38,7 +38,7 @@ fn check(context: &mut Context<'_>, file: &Path) -> Result<Status, CliError> {
 fn seal(context: &mut Context<'_>, file: &Path) -> Result<Status, CliError> {
     let Some((spec, bytes)) = read(context, file)? else { return Ok(Status::Refused) };
     let (store, _) = open_or_create(&context.store)?;
-    let (document, place, new) = match Log::declare(&store, DocumentAct::Spec, &bytes, now(), &tool()) {
+    let (document, place, new) = match Log::declare(&store, DocumentAct::Spec, &bytes, now(), TOOL) {
         Ok(declared) => declared,
         Err(Fault::Refused(refusal)) => return context.refused("store: ", &[refusal]),
         Err(Fault::Error(error)) => return Err(error.into()),

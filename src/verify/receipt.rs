@@ -10,6 +10,7 @@ use super::{Depth, Outcome};
 use crate::canon::document;
 use crate::canon::json::JsonError;
 use crate::id::{CaptureId, ObjectId};
+use crate::manifest::TOOL;
 use crate::refusal::Rule;
 
 /// `schema` of a receipt.
@@ -97,10 +98,6 @@ pub struct Receipt {
     pub verified: bool,
 }
 
-fn tool() -> String {
-    format!("{} {}", env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
-}
-
 fn rules() -> Vec<String> {
     Rule::ALL.iter().map(|rule| rule.id().to_owned()).collect()
 }
@@ -144,7 +141,7 @@ impl Receipt {
             rules: rules(),
             sample,
             schema: RECEIPT_SCHEMA.to_owned(),
-            tool: tool(),
+            tool: TOOL.to_owned(),
             verified: outcome.verified.is_some(),
         }
     }
@@ -171,7 +168,7 @@ impl Receipt {
             && self.depth == Depth::Full.name()
             && self.capture == capture
             && self.manifests == manifests
-            && self.tool == tool()
+            && self.tool == TOOL
             && self.rules == rules()
     }
 }
