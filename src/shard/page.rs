@@ -16,7 +16,16 @@ use crate::manifest::Codec;
 pub const MAX_HEADER: usize = 48;
 /// A plane that zstd cannot bring below this many hundredths of its size is stored as raw blocks.
 const WORTHWHILE_PERCENT: usize = 95;
-const ZSTD_LEVEL: i32 = 1;
+/// Planes are noise with a skewed distribution: looking for repeats in them costs four times what entropy coding costs, and makes them larger. Only long
+/// repeats are looked for, rarely where there are none, and literals are always coded.
+const ZSTD_PARAMETERS: [zstd_safe::CParameter; 4] = [
+    zstd_safe::CParameter::CompressionLevel(1),
+    zstd_safe::CParameter::MinMatch(7),
+    zstd_safe::CParameter::TargetLength(1 << 12),
+    zstd_safe::CParameter::LiteralCompressionMode(zstd_safe::ParamSwitch::Enable),
+];
+/// Bytes of a plane that are counted before it is compressed, and in how long pieces.
+const SAMPLE: (usize, usize) = (1 << 14, 1 << 8);
 const RAW_BLOCK: usize = 1 << 17;
 const ZSTD_MAGIC: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
 
@@ -113,7 +122,9 @@ impl Compressor {
     /// When libzstd has no memory for a context.
     pub fn new(codec: Codec) -> io::Result<Self> {
         let mut zstd = zstd_safe::CCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)?;
-        zstd.set_parameter(zstd_safe::CParameter::CompressionLevel(ZSTD_LEVEL)).map_err(zstd_error)?;
+        for parameter in ZSTD_PARAMETERS {
+            zstd.set_parameter(parameter).map_err(zstd_error)?;
+        }
         Ok(Self { codec, zstd, planes: Vec::new(), room: Vec::new() })
     }
 
@@ -156,6 +167,10 @@ impl Compressor {
     }
 
     fn compress_plane(&mut self, plane: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+        if looks_random(plane) {
+            write_raw_frame(plane, out);
+            return Ok(());
+        }
         self.room.resize(zstd_safe::compress_bound(plane.len()), 0);
         let len = self.zstd.compress2(self.room.as_mut_slice(), plane).map_err(zstd_error)?;
         if len * 100 < plane.len() * WORTHWHILE_PERCENT {
@@ -165,6 +180,24 @@ impl Compressor {
         }
         Ok(())
     }
+}
+
+/// Whether no entropy coder could bring the plane below [`WORTHWHILE_PERCENT`], by a sample of it: its collision entropy, −log₂ Σ p², is at most
+/// Shannon's, and both are near 8 bits where a raw block is as good. A plane that is shorter than the sample is not looked at.
+fn looks_random(plane: &[u8]) -> bool {
+    let (sample, piece) = SAMPLE;
+    if plane.len() < sample {
+        return false;
+    }
+    let mut counts = [0_u64; 256];
+    for piece in plane.chunks(plane.len() / (sample / piece)).filter_map(|part| part.get(..piece)) {
+        for &byte in piece {
+            counts[usize::from(byte)] += 1;
+        }
+    }
+    let total = counts.iter().sum::<u64>();
+    // 2^(8 × 0.95) = 194
+    counts.iter().map(|count| count * count).sum::<u64>() * 194 < total * total
 }
 
 /// A zstd frame (RFC 8878, section 3.1.1) of raw blocks: decodes at the speed of a copy.
@@ -284,6 +317,21 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn noise_is_stored_raw_and_what_is_skewed_is_coded() {
+        let vocab = 200_000;
+        let skewed = |n: usize| u8::try_from(n.wrapping_mul(0x9E37_79B1).leading_zeros()).unwrap();
+        let planes: Vec<u8> = [planes(vocab)[vocab * 3..].to_vec(), (0..vocab).map(skewed).collect()].concat();
+        for (plane, raw) in planes.chunks(vocab).zip([true, false]) {
+            let mut body = Vec::new();
+            Compressor::new(Codec::Zstd).unwrap().compress_plane(plane, &mut body).unwrap();
+            assert_eq!(looks_random(plane), raw);
+            assert_eq!(body.len() > vocab, raw, "{}", body.len());
+            assert!(raw || body.len() < vocab / 2, "{}", body.len());
+        }
+        assert!(!looks_random(&planes[..SAMPLE.0 - 1]));
     }
 
     #[test]
