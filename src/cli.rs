@@ -16,6 +16,7 @@ use crate::store::StoreError;
 
 mod args;
 mod bundle;
+mod calibrate;
 mod demo;
 mod diff;
 mod drill;
@@ -226,6 +227,7 @@ fn run(context: &mut Context<'_>, command: Command) -> Result<Status, CliError> 
         Command::Verify(args) => verify::run(context, &args),
         Command::Diff(args) => diff::run(context, &args),
         Command::Qualify(args) => qualify::run(context, &args),
+        Command::Calibrate(args) => calibrate::run(context, &args),
         Command::Spec(args) => spec::run(context, &args),
         Command::Stats(args) => stats::run(context, &args),
         Command::Report(args) => report::run(context, &args),

@@ -12,7 +12,7 @@ mod terms;
 mod top;
 
 pub use fearless_simd::Level;
-pub use interval::interval;
+pub use interval::{interval, least_count, upper_bound};
 pub use summary::{Spread, Summary, summarise};
 
 use pass::Sums;

@@ -19,6 +19,7 @@ use crate::spec::{Claim, NUMERICS, RULES, Runs, Spec};
 use crate::store::{Fault, StoreError};
 use crate::verify::{Depth, Options, Verified, VerifyError, verify};
 
+pub mod calibration;
 pub mod result;
 mod stratum;
 
@@ -80,6 +81,11 @@ impl Derivation {
 #[must_use]
 pub fn find(catalog: &Catalog<'_>, spec: &Spec) -> Vec<Resolved> {
     let named = |run: &Run| spec.runs.iter().any(|runs| runs.run_ids.contains(&run.run_id));
+    search(catalog, &|run| named(run) || spec.place(run).is_some())
+}
+
+/// The captures that ended and whose run is wanted.
+fn search(catalog: &Catalog<'_>, wants: &dyn Fn(&Run) -> bool) -> Vec<Resolved> {
     let wanted = |resolved: &Resolved| {
         let read = |id| read_manifest(catalog.store(), id, resolved.capture).ok();
         let manifest = resolved.manifests.iter().find_map(read);
@@ -88,9 +94,50 @@ pub fn find(catalog: &Catalog<'_>, spec: &Spec) -> Vec<Resolved> {
         }
         // What cannot be read cannot be ruled out: verifying it will say why.
         let run = manifest.and_then(|manifest| catalog.run(&manifest));
-        run.is_none_or(|run| named(&run) || spec.runs.iter().any(|runs| runs.has_place_for(&run)))
+        run.is_none_or(|run| wants(&run))
     };
     catalog.subjects().into_iter().filter(wanted).collect()
+}
+
+/// Captures that are good evidence each by itself, in the order of a result.
+struct Gathered {
+    spec_id: Sha256,
+    captures: Vec<Verified>,
+    findings: Findings,
+}
+
+/// Verifies all subjects in full, and against the spec; the refusals where one of them is broken, or the spec is no plan.
+fn gather(
+    catalog: &Catalog<'_>,
+    spec: &Spec,
+    subjects: &[Resolved],
+    meter: &Meter,
+) -> Result<Result<Gathered, Findings>, QualifyError> {
+    let mut findings = Findings::default();
+    let Some(spec_id) = spec.sha256.filter(|_| spec.is_a_plan()) else {
+        let subject = Subject::File("the spec".to_owned());
+        findings.refuse(Rule::SchemaInvalid, subject, "corpus, strata and runs", "a spec without one of them");
+        return Ok(Err(findings));
+    };
+    let mut captures = Vec::new();
+    let options = Options { depth: Depth::Full, model: None, spec: Some(spec) };
+    for subject in subjects {
+        let outcome = verify(catalog, subject, options, meter)?;
+        let name = outcome.run_id.unwrap_or_else(|| subject.capture.to_string());
+        let refusals = outcome.findings.refusals.into_iter();
+        findings.refusals.extend(refusals.map(|r| Refusal { subject: r.subject.of_run(&name), ..r }));
+        captures.extend(outcome.verified);
+    }
+    if !findings.refusals.is_empty() {
+        return Ok(Err(findings.sorted()));
+    }
+    captures.sort_by_cached_key(order);
+    captures.dedup_by_key(|capture| capture.capture());
+    for capture in captures.iter().filter(|capture| capture.run().greedy != Some(true)) {
+        let subject = Subject::Binding("sampling.method".to_owned()).of_run(&capture.run().run_id);
+        findings.refuse(Rule::SamplingMismatch, subject, "greedy: the gate compares choices", "another, or none");
+    }
+    Ok(Ok(Gathered { spec_id, captures, findings }))
 }
 
 /// Derives the result of `spec` over `subjects`.
@@ -106,32 +153,11 @@ pub fn qualify(
     subjects: &[Resolved],
     meter: &Meter,
 ) -> Result<Answer, QualifyError> {
-    let Some(spec_id) = spec.sha256.filter(|_| spec.is_a_plan()) else {
-        let mut findings = Findings::default();
-        let subject = Subject::File("the spec".to_owned());
-        findings.refuse(Rule::SchemaInvalid, subject, "corpus, strata and runs", "a spec without one of them");
-        return Ok(Answer::Refused(findings));
+    let Gathered { spec_id, captures, mut findings } = match gather(catalog, spec, subjects, meter)? {
+        Ok(gathered) => gathered,
+        Err(findings) => return Ok(Answer::Refused(findings)),
     };
-    let mut findings = Findings::default();
-    let mut captures = Vec::new();
-    let options = Options { depth: Depth::Full, model: None, spec: Some(spec) };
-    for subject in subjects {
-        let outcome = verify(catalog, subject, options, meter)?;
-        let name = outcome.run_id.unwrap_or_else(|| subject.capture.to_string());
-        let refusals = outcome.findings.refusals.into_iter();
-        findings.refusals.extend(refusals.map(|r| Refusal { subject: r.subject.of_run(&name), ..r }));
-        captures.extend(outcome.verified);
-    }
-    if !findings.refusals.is_empty() {
-        return Ok(Answer::Refused(findings.sorted()));
-    }
-    captures.sort_by_cached_key(order);
-    captures.dedup_by_key(|capture| capture.capture());
     let claimed = claimed(catalog, spec_id, &captures);
-    for capture in captures.iter().filter(|capture| capture.run().greedy != Some(true)) {
-        let subject = Subject::Binding("sampling.method".to_owned()).of_run(&capture.run().run_id);
-        findings.refuse(Rule::SamplingMismatch, subject, "greedy: the gate compares choices", "another, or none");
-    }
     findings.absorb(judge_claim(spec, &claimed));
     if !findings.refusals.is_empty() {
         return Ok(Answer::Refused(findings.sorted()));
@@ -143,7 +169,7 @@ pub fn qualify(
         Err(Fault::Error(_)) if meter.is_stopped() => return Err(QualifyError::Interrupted),
         Err(Fault::Error(error)) => return Err(error.into()),
     };
-    let pending = pending(spec, &captures);
+    let pending = pending(spec, &captures, &|_| true);
     let ids = captures.iter().map(Verified::capture).collect();
     let inputs = Inputs {
         captures: ids,
@@ -236,18 +262,13 @@ fn is_run_of(catalog: &Catalog<'_>, (id, manifest): (CaptureId, ObjectId), captu
     nonce.is_some() && catalog.run(&manifest).is_some_and(|run| run.run_nonce == *nonce)
 }
 
-/// The entry of the spec that a run counts for: the first that has a place for it.
-fn place<'s>(spec: &'s Spec, run: &Run) -> Option<(usize, &'s Runs)> {
-    spec.runs.iter().enumerate().find(|(_, runs)| runs.has_place_for(run))
-}
-
-/// What the spec wants and there is not.
-fn pending(spec: &Spec, captures: &[Verified]) -> Vec<String> {
+/// What the spec wants, in the entries that are meant, and there is not.
+fn pending(spec: &Spec, captures: &[Verified], meant: &dyn Fn(&Runs) -> bool) -> Vec<String> {
     let mut pending = Vec::new();
-    for (number, runs) in spec.runs.iter().enumerate() {
+    for (number, runs) in spec.runs.iter().enumerate().filter(|(_, runs)| meant(runs)) {
         for &concurrency in &runs.concurrency {
             let here = |run: &Run| {
-                place(spec, run).is_some_and(|(found, _)| found == number)
+                spec.place(run).is_some_and(|(found, _)| found == number)
                     && run.requested_concurrency() == Some(concurrency)
             };
             let found = captures.iter().filter(|capture| here(capture.run())).count();
@@ -279,7 +300,7 @@ fn line(spec: &Spec, capture: &Verified) -> CaptureLine {
         capture: capture.capture(),
         concurrency: run.requested_concurrency().unwrap_or(0),
         mode: run.mode.name().to_owned(),
-        partition: place(spec, run).and_then(|(_, runs)| runs.partition).map(|partition| partition.name().to_owned()),
+        partition: spec.partition_of(run).map(|partition| partition.name().to_owned()),
         role: run.role().map_or("", |role| role.name()).to_owned(),
         run_id: run.run_id.clone(),
     }

@@ -99,6 +99,8 @@ rules! {
     ScoreReused = "score-reused",
     InstrumentationNotInert = "instrumentation-not-inert",
     ResultMismatch = "result-mismatch",
+    CalibrationContaminated = "calibration-contaminated",
+    HeldoutOpenedEarly = "heldout-opened-early",
 }
 
 impl From<&JsonError> for Rule {

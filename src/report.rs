@@ -2,6 +2,7 @@
 //!
 //! [`text`], [`proof`], [`drill`], [`qualify`] and [`stats`] write for people at a terminal, [`html`] for people with a browser; the values themselves serialize as JSON.
 
+pub mod calibration;
 pub mod drill;
 pub mod html;
 pub mod proof;

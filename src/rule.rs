@@ -17,6 +17,7 @@ use crate::spec::Spec;
 mod argmax_witness;
 mod binding_mismatch;
 mod binding_missing;
+mod calibration_contaminated;
 mod captured_after_forcing;
 pub mod claim;
 mod concurrency_not_reached;
@@ -29,6 +30,7 @@ mod engine_unbound;
 mod execution_mismatch;
 mod forced_output_claimed;
 mod gate_not_ratified;
+mod heldout_opened_early;
 mod instrumentation_not_inert;
 mod json_not_canonical;
 mod kv_dtype_mismatch;
@@ -180,6 +182,8 @@ pub fn about(rule: Rule) -> &'static About {
         Rule::ScoreReused => &score_reused::ABOUT,
         Rule::InstrumentationNotInert => &instrumentation_not_inert::ABOUT,
         Rule::ResultMismatch => &result_mismatch::ABOUT,
+        Rule::CalibrationContaminated => &calibration_contaminated::ABOUT,
+        Rule::HeldoutOpenedEarly => &heldout_opened_early::ABOUT,
     }
 }
 

@@ -15,7 +15,10 @@ use crate::digest::Sha256;
 use crate::id::TokenId;
 use crate::row::{FIELDS, Phase};
 
+pub mod calibration;
 pub mod draft;
+
+use calibration::CalibrationPlan;
 
 /// `schema` of a spec.
 pub const SPEC_SCHEMA: &str = "witnessmark.spec/v1";
@@ -76,6 +79,9 @@ pub struct Spec {
     /// How candidate and oracle are compared
     #[serde(default)]
     pub comparison: Comparison,
+    /// What a distributional gate would be made by
+    #[serde(default)]
+    pub calibration: Option<CalibrationPlan>,
     /// What every capture must show
     #[serde(default)]
     pub require: Require,
@@ -167,6 +173,17 @@ impl Runs {
             && run.mode == self.mode
             && run.requested_concurrency().is_some_and(|found| self.concurrency.contains(&found))
             && (self.run_ids.is_empty() || self.run_ids.contains(&run.run_id))
+    }
+
+    /// Whether a run of one partition could count for the other.
+    fn is_taken_for(&self, other: &Self) -> bool {
+        let apart = !self.run_ids.is_empty() && !other.run_ids.is_empty() && self.run_ids.is_disjoint(&other.run_ids);
+        self.partition.is_some()
+            && other.partition.is_some()
+            && self.partition != other.partition
+            && (self.role, self.mode) == (other.role, other.mode)
+            && self.concurrency.iter().any(|concurrency| other.concurrency.contains(concurrency))
+            && !apart
     }
 }
 
@@ -350,6 +367,18 @@ impl Spec {
             if runs.repetitions == 0 {
                 return Err(value(&format!("runs[{n}].repetitions"), "1 or more", "0".to_owned()));
             }
+            if runs.partition == Some(Partition::Calibration) && runs.role == Role::Candidate {
+                let expected = "held-out, or none: only an oracle calibrates";
+                return Err(value(&format!("runs[{n}].partition"), expected, "calibration".to_owned()));
+            }
+            if let Some(other) = self.runs.iter().take(n).find(|other| other.is_taken_for(runs)) {
+                let expected = "run_ids in both entries, and others, so that what is held out is known beforehand";
+                let found = format!("{} {} in both partitions", other.role.name(), other.mode.name());
+                return Err(value(&format!("runs[{n}].run_ids"), expected, found));
+            }
+        }
+        if let Some(plan) = &self.calibration {
+            plan.check()?;
         }
         match self.comparison.inertness_margin {
             Some(margin) if !(0.0..=1.0).contains(&margin) => {
@@ -357,6 +386,18 @@ impl Spec {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The entry that a run counts for, with its number: the first that has a place for it.
+    #[must_use]
+    pub fn place(&self, run: &Run) -> Option<(usize, &Runs)> {
+        self.runs.iter().enumerate().find(|(_, runs)| runs.has_place_for(run))
+    }
+
+    /// What a run is kept for; none where it has no place, or one of no partition.
+    #[must_use]
+    pub fn partition_of(&self, run: &Run) -> Option<Partition> {
+        self.place(run).and_then(|(_, runs)| runs.partition)
     }
 
     /// Whether a result can be derived by it: it has corpus, strata and runs.
@@ -395,6 +436,14 @@ impl Spec {
                 "runs: fewer than two oracle runs with scores at c{concurrency}: nothing can show that it repeats"
             );
             say(!self.runs.is_empty() && repeats(concurrency) < 2, &text);
+        }
+        for need in self.calibration_needs().iter().filter(|need| need.falls_short()) {
+            let mode = need.mode.name();
+            let text = format!(
+                "calibration: the rule needs {} {} of {mode} c{}, and the plan has {}",
+                need.needs, need.counted, need.concurrency, need.planned_units
+            );
+            say(true, &text);
         }
         let gate = self.comparison.gate.as_deref().is_some_and(|gate| gate != "strict");
         say(gate, "comparison.gate: only strict can be asked for; qualify refuses another");

@@ -76,6 +76,11 @@ pub(super) enum Command {
     /// spec in the log. Without NAME all captures that have a place in the spec are taken. What is missing makes the verdict PENDING. Only
     /// ACCEPTED has exit status 0. `witnessmark verify RESULT_SHA` derives the same again.
     Qualify(QualifyArgs),
+    /// How an oracle differs from itself, and whether there are enough runs for the rule that the spec fixes
+    ///
+    /// Takes oracle captures of the spec's calibration partition only: without NAME all of them. A candidate's capture or a held-out one is refused. What the counts
+    /// cannot carry is INSUFFICIENT_EVIDENCE, with the counts it would need. Only CALIBRATED has exit status 0; no threshold comes of it, and nothing is accepted by it.
+    Calibrate(CalibrateArgs),
     /// Write a plan down before the evidence: check, seal, draft
     Spec(SpecArgs),
     /// Statistics between two captures at equal prefixes: KL, Jensen-Shannon, total variation, top-k, margins
@@ -439,6 +444,18 @@ pub(super) struct QualifyArgs {
     /// Derive only: put nothing into the store
     #[arg(long)]
     pub(super) dry_run: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct CalibrateArgs {
+    /// A spec's file, or the id of a spec in the log
+    pub(super) spec: String,
+    /// Exactly these captures
+    #[arg(value_name = "NAME")]
+    pub(super) captures: Vec<String>,
+    /// Also write the calibration document here, to the byte
+    #[arg(long, short, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]

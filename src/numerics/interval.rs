@@ -4,6 +4,8 @@ use super::elementary::{exp, ln};
 
 /// Shares are counted in parts of this.
 const WHOLE: u32 = 1_000_000;
+/// No count is searched beyond this; one part in a million at one in a million needs 13,815,504.
+const MOST: u32 = 1 << 24;
 /// What lies beyond each end.
 const TAIL: f64 = 0.025;
 
@@ -30,7 +32,22 @@ pub fn interval(hits: u64, count: u64) -> Option<(u32, u32)> {
     Some((lower, upper))
 }
 
-/// The last of the shares from `low` on that holds; `low` holds, `high` does not, and there is one change between them.
+/// The exact one-sided upper end of the share of which none of `count` are a sample, that holds but with the probability `alpha`: in parts per million, as `alpha`
+/// is, rounded up. All of them where nothing was counted.
+#[must_use]
+pub fn upper_bound(count: u64, alpha: u32) -> u32 {
+    let alpha = f64::from(alpha) / f64::from(WHOLE);
+    if count == 0 { WHOLE } else { last(0, WHOLE, |share| at_most(0, count, share) > alpha) + 1 }
+}
+
+/// How many there must be, none of them hit, for the share to be at most `share` but with the probability `alpha`, both in parts per million and above 0.
+#[must_use]
+pub fn least_count(share: u32, alpha: u32) -> u64 {
+    let alpha = f64::from(alpha) / f64::from(WHOLE);
+    u64::from(last(0, MOST, |count| at_most(0, u64::from(count), share) > alpha)) + 1
+}
+
+/// The last from `low` on that holds; `low` holds, `high` does not, and there is one change between them.
 fn last(mut low: u32, mut high: u32, holds: impl Fn(u32) -> bool) -> u32 {
     while high - low > 1 {
         let middle = low + (high - low) / 2;

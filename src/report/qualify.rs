@@ -6,7 +6,7 @@ use super::stats::brief;
 use super::text::Page;
 use crate::id::CaptureId;
 use crate::qualify::Derivation;
-use crate::qualify::result::{Comparison, Place, ResultDocument, Stratum, Verdict};
+use crate::qualify::result::{Comparison, Place, Repeatability, ResultDocument, Stratum, Verdict};
 
 /// Positions that are listed before the rest is counted.
 const SHOWN: usize = 12;
@@ -95,13 +95,17 @@ pub(super) fn worst(stratum: &Stratum) -> Option<&Comparison> {
     stratum.comparisons.iter().max_by_key(|comparison| (comparison.flips.len(), comparison.rows))
 }
 
-fn line(page: &mut Page, stratum: &Stratum) {
-    let repeats = &stratum.repeatability;
-    let oracle = match repeats.verdict.as_str() {
-        "differs" => format!("no: {} of {} prefixes", repeats.differing.len(), repeats.groups),
-        "repeats" => format!("yes: {} prefixes", repeats.groups),
+/// Whether the oracle repeats, in a few words.
+pub(super) fn repeats(found: &Repeatability) -> String {
+    match found.verdict.as_str() {
+        "differs" => format!("no: {} of {} prefixes", found.differing.len(), found.groups),
+        "repeats" => format!("yes: {} prefixes", found.groups),
         _ => "not shown: no repeat".to_owned(),
-    };
+    }
+}
+
+fn line(page: &mut Page, stratum: &Stratum) {
+    let oracle = repeats(&stratum.repeatability);
     let worst = worst(stratum);
     let rows = worst.map_or("-".to_owned(), |comparison| comparison.rows.to_string());
     let flips = worst.map_or("-".to_owned(), |comparison| comparison.flips.len().to_string());

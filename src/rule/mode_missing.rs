@@ -2,6 +2,7 @@
 
 use super::claim::ClaimBench;
 use super::{About, Applies};
+use crate::binding::Role;
 use crate::refusal::{Rule, Subject};
 
 /// What the rule is for.
@@ -25,6 +26,17 @@ pub(super) fn check(bench: &mut ClaimBench<'_>) {
         let at = claimed.concurrency.map_or("no concurrency".to_owned(), |n| format!("c{n}"));
         let found = format!("{role} {} {at}", run.mode.name());
         bench.refuse(Rule::ModeMissing, claimed.subject(Subject::Capture), expected, found);
+    }
+}
+
+/// As [`check`], where only the calibration partition counts; what another rule says of candidates and held-out runs is left to it.
+pub(super) fn check_calibration(bench: &mut ClaimBench<'_>) {
+    let spec = bench.spec;
+    for claimed in bench.captures.iter().filter(|claimed| claimed.role == Some(Role::Oracle)) {
+        if spec.partition_of(claimed.run).is_none() {
+            let expected = "a place in the spec's calibration partition";
+            bench.refuse(Rule::ModeMissing, claimed.subject(Subject::Capture), expected, "none");
+        }
     }
 }
 

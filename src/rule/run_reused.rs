@@ -1,6 +1,6 @@
 //! `run-reused`: every capture of a claim is of a run of its own.
 
-use super::claim::{ClaimBench, Claimed};
+use super::claim::{ClaimBench, same_run};
 use super::{About, Applies};
 use crate::refusal::{Rule, Subject};
 
@@ -14,19 +14,12 @@ pub(super) const ABOUT: About = About {
 pub(super) fn check(bench: &mut ClaimBench<'_>) {
     for (n, claimed) in bench.captures.iter().enumerate() {
         let earlier = bench.captures.iter().take(n);
-        let Some((what, other)) = earlier.filter_map(|other| Some((same_run(claimed, other)?, other))).next() else {
+        let Some((what, other)) =
+            earlier.filter_map(|other| Some((same_run(&claimed.known(), &other.known())?, other))).next()
+        else {
             continue;
         };
         let found = format!("the {what} of {}", other.run.run_id);
         bench.refuse(Rule::RunReused, claimed.subject(Subject::Capture), "a run of its own", found);
     }
-}
-
-/// What shows that two captures are of one run.
-fn same_run(a: &Claimed<'_>, b: &Claimed<'_>) -> Option<&'static str> {
-    if a.run.run_nonce.is_some() && a.run.run_nonce == b.run.run_nonce {
-        return Some("run_nonce");
-    }
-    let scored = a.run.scores.is_some() && b.run.scores.is_some();
-    (scored && a.row_root == b.row_root).then_some("rows, witnesses and all,")
 }

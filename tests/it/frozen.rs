@@ -252,6 +252,8 @@ fn rule_ids() {
         "score-reused",
         "instrumentation-not-inert",
         "result-mismatch",
+        "calibration-contaminated",
+        "heldout-opened-early",
     ];
     assert_eq!(Rule::ALL.iter().map(|rule| rule.id()).collect::<Vec<_>>(), expected);
 }

@@ -50,6 +50,39 @@ fn places(list: &Value) -> Vec<(u64, u64)> {
 }
 
 #[test]
+fn the_whole_captures_show_how_the_oracle_differs_and_how_many_runs_a_rule_would_need() {
+    let Some(bench) = bench(&[], "zstd") else { return };
+    let shipped = fs::read_to_string(root().join(SPEC)).unwrap();
+    let [oracle, candidate] = ["oracle", "candidate"].map(|role| format!("role = \"{role}\"\n"));
+    let text = shipped
+        .replace(&oracle, &format!("{oracle}partition = \"calibration\"\n"))
+        .replace(&candidate, &format!("{candidate}partition = \"held-out\"\n"))
+        .replace("[comparison]", "[calibration]\nrule = \"maximum\"\nalpha = 0.05\n\n[comparison]");
+    let spec = bench.path("calibration.toml");
+    fs::write(&spec, text).unwrap();
+    let spec = spec.to_str().unwrap();
+    let before = bench.run(&["log", "show", "--json"]).stdout;
+    let run = bench.run(&["calibrate", spec, "--json"]);
+    let found = run.json().pop().unwrap();
+    assert_eq!((run.status, &found["verdict"]), (1, &json!("INSUFFICIENT_EVIDENCE")), "{found}");
+    let replays =
+        found["calibration"]["counts"].as_array().unwrap().iter().find(|line| line["mode"] == "common-replay");
+    let line = replays.unwrap();
+    assert_eq!((&line["found"], &line["held_out"], &line["needs"]), (&json!(2), &json!(1), &json!(19)));
+    let strata = found["calibration"]["strata"].as_array().unwrap();
+    let decode =
+        |concurrency: u32| strata.iter().find(|s| s["concurrency"] == concurrency && s["phase"] == "decode").unwrap();
+    // c1 repeats to the bit; c4's replays differ from each other, and choose differently at (0, 26) alone.
+    assert!(decode(1)["noise"].as_array().unwrap().iter().all(|noise| noise["statistics"].is_null()));
+    assert_eq!(places(&decode(4)["repeatability"]["differing"]), [(0, 26)]);
+    assert!(decode(4)["noise"].as_array().unwrap().iter().any(|noise| !noise["statistics"].is_null()));
+    let refused = bench.run(&["calibrate", spec, "oracle-c1-rep0", "candidate-eager-c4"]);
+    assert_eq!(refused.status, 2);
+    assert!(refused.stdout.contains("calibration-contaminated"), "{}", refused.stdout);
+    assert_eq!(bench.run(&["log", "show", "--json"]).stdout, before, "calibrate only reads");
+}
+
+#[test]
 fn the_whole_captures_come_to_one_result() {
     let Some(bench) = bench(&[], "zstd") else { return };
     let (status, result) = qualify(&bench, &[]);

@@ -829,7 +829,15 @@ fn specs() {
     let head = "schema = \"witnessmark.spec/v1\"\nworkload = \"w\"\n";
     let with = |text: &str| format!("{head}{text}\n");
     let other = std::fs::read_to_string(super::support::root().join("specs/strix-qwen3-4b.toml")).unwrap();
-    let good = [shipped, other, with(""), with("[require]\nwindow = 8\n[pins.all]\n\"a.b\" = [1, 2.5, \"x\", true]")];
+    let calibration = |text: &str| with(&format!("[calibration]\n{text}"));
+    let good = [
+        shipped,
+        other,
+        calibration("rule = \"maximum\"\nalpha = 0.05"),
+        calibration("rule = \"share\"\nalpha = 0.05\nshare = 0.05\nmargin = 0"),
+        with(""),
+        with("[require]\nwindow = 8\n[pins.all]\n\"a.b\" = [1, 2.5, \"x\", true]"),
+    ];
     let bad = [
         String::new(),
         "schema = \"witnessmark.spec/v2\"\nworkload = \"w\"".to_owned(),
@@ -857,6 +865,15 @@ fn specs() {
         with(
             "[[runs]]\nrole = \"oracle\"\nmode = \"baseline\"\nconcurrency = [1]\nrepetitions = 1\npartition = \"test\"",
         ),
+        calibration("rule = \"mean\"\nalpha = 0.05"),
+        calibration("rule = \"maximum\""),
+        calibration("rule = \"maximum\"\nalpha = 0"),
+        calibration("rule = \"maximum\"\nalpha = 0.51"),
+        calibration("rule = \"maximum\"\nalpha = 0.05\nmargin = 0.1"),
+        calibration("rule = \"share\"\nalpha = 0.05\nshare = 0.05"),
+        calibration("rule = \"share\"\nalpha = 0.05\nmargin = 0.1"),
+        calibration("rule = \"share\"\nalpha = 0.05\nshare = 0.6\nmargin = 0.1"),
+        calibration("rule = \"share\"\nalpha = 0.05\nshare = 0.05\nmargin = -1"),
         with("[comparison]\nobserved_shape = \"similar\""),
         with("[comparison]\ninertness_margin = 1.5"),
     ];

@@ -9,13 +9,14 @@ use rayon::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use witnessmark::catalog::Catalog;
+use witnessmark::digest::Sha256;
 use witnessmark::id::Nanos;
 use witnessmark::log::Log;
 use witnessmark::manifest::DocumentAct;
 use witnessmark::meter::Meter;
-use witnessmark::qualify::{claimed, find};
+use witnessmark::qualify::{calibration, claimed, find};
 use witnessmark::refusal::Rule;
-use witnessmark::rule::claim::{judge_claim_some, judged_claims};
+use witnessmark::rule::claim::{Known, judge_calibration_some, judge_claim_some, judged_calibrations, judged_claims};
 use witnessmark::spec::Spec;
 use witnessmark::store::Store;
 use witnessmark::verify::{Depth, Options, verify};
@@ -34,6 +35,9 @@ pub(super) struct Claim {
     /// Row of the public reports that it stands for, or where it was seen
     #[serde(default)]
     seen_in: Option<String>,
+    /// Whether the oracle is calibrated, by calibration.toml, instead of a candidate judged by spec.toml
+    #[serde(default)]
+    calibrate: bool,
     /// Captures of the campaign that there are not
     #[serde(default)]
     without: Vec<String>,
@@ -267,7 +271,8 @@ fn play(claim: &Claim) -> Vec<String> {
     if claim.declared == Declared::After {
         declare();
     }
-    let mut args = vec!["qualify".to_owned(), spec, "--json".to_owned()];
+    let command = if claim.calibrate { "calibrate" } else { "qualify" };
+    let mut args = vec![command.to_owned(), spec, "--json".to_owned()];
     args.extend(claim.named.iter().cloned());
     let mut run = bench.run(&args);
     let mut faults = Vec::new();
@@ -283,7 +288,7 @@ fn play(claim: &Claim) -> Vec<String> {
     let found = lines.last().cloned().unwrap_or(Value::Null);
     let verdict = found["verdict"].as_str().map(str::to_owned);
     let status = match (&claim.verdict, claim.refused.is_empty()) {
-        (Some(verdict), true) => i32::from(verdict != "ACCEPTED"),
+        (Some(verdict), true) => i32::from(!["ACCEPTED", "CALIBRATED"].contains(&verdict.as_str())),
         (None, false) => 2,
         _ => panic!("{}: a verdict or refusals", claim.name),
     };
@@ -320,6 +325,19 @@ fn play(claim: &Claim) -> Vec<String> {
             faults.push(format!("{}: {rule} is refused without its call site", claim.name));
         }
     }
+    // The same document comes of one thread, to the byte, and the text says no less.
+    if let Some(calibration) = found["calibration_sha256"].as_str() {
+        let file = bench.path("calibration.json");
+        args.retain(|arg| arg != "--json");
+        args.extend(["--threads", "1", "-o", file.to_str().unwrap()].map(str::to_owned));
+        let again = bench.run(&args);
+        let bytes = fs::read(&file).unwrap();
+        let document: Value = serde_json::from_slice(&bytes).unwrap();
+        let same = Sha256::of(&bytes).to_string() == calibration && document == found["calibration"];
+        if !same || again.status != status || !again.stdout.contains(calibration) {
+            faults.push(format!("{}: calibrated again: {}{}", claim.name, again.stdout, again.stderr));
+        }
+    }
     // What was derived can be derived again, by its SHA and by its qualification.
     if let (Some(result), None) = (found["result_sha256"].as_str(), &claim.forged) {
         for name in [result, found["result"]["qualification"].as_str().unwrap()] {
@@ -334,13 +352,14 @@ fn play(claim: &Claim) -> Vec<String> {
 
 /// Whether a rule is asked by its own call site: without it, nobody refuses by it. True of rules that are asked elsewhere.
 fn call_site_matters(bench: &Bench, claim: &Claim, rule: &str) -> bool {
-    let Some(rule) = judged_claims().into_iter().find(|judged| judged.id() == rule) else { return true };
+    let judged = if claim.calibrate { judged_calibrations() } else { judged_claims() };
+    let Some(rule) = judged.into_iter().find(|judged| judged.id() == rule) else { return true };
     let store = Store::open(&bench.store()).unwrap();
     let catalog = Catalog::load(&store).unwrap();
     let text = fs::read_to_string(bench.path("spec.toml")).unwrap();
     let spec = Spec::parse(&text).unwrap();
     let subjects = if claim.named.is_empty() {
-        find(&catalog, &spec)
+        if claim.calibrate { calibration::find(&catalog, &spec) } else { find(&catalog, &spec) }
     } else {
         claim.named.iter().map(|name| catalog.resolve(name, false).unwrap()).collect()
     };
@@ -350,14 +369,22 @@ fn call_site_matters(bench: &Bench, claim: &Claim, rule: &str) -> bool {
         .map(|subject| verify(&catalog, subject, options, &Meter::default()).unwrap().verified.unwrap())
         .collect();
     let claimed = claimed(&catalog, spec.sha256.unwrap(), &captures);
+    let sealed = calibration::known(&catalog);
+    let known: Vec<Known<'_>> = sealed.iter().map(|(run, row_root)| Known { run, row_root: *row_root }).collect();
     let refuses = |keep: &dyn Fn(Rule) -> bool| {
-        judge_claim_some(&spec, &claimed, keep).refusals.iter().any(|refusal| refusal.rule == rule)
+        let findings = if claim.calibrate {
+            judge_calibration_some(&spec, &claimed, &known, keep)
+        } else {
+            judge_claim_some(&spec, &claimed, keep)
+        };
+        findings.refusals.iter().any(|refusal| refusal.rule == rule)
     };
     refuses(&|_| true) && !refuses(&|other| other != rule)
 }
 
 fn write_spec(claim: &Claim, bench: &Bench) -> String {
-    let mut text = fs::read_to_string(root().join("corpora/claims/spec.toml")).unwrap();
+    let file = if claim.calibrate { "calibration.toml" } else { "spec.toml" };
+    let mut text = fs::read_to_string(root().join("corpora/claims").join(file)).unwrap();
     for Replace { from, to } in &claim.spec {
         assert_eq!(text.matches(from.as_str()).count(), 1, "{}: {from:?} in the spec", claim.name);
         text = text.replace(from, to);
@@ -377,8 +404,11 @@ fn every_claim_comes_to_what_its_case_says() {
 
 #[test]
 fn every_question_about_a_claim_has_a_case() {
-    let named: BTreeSet<String> = load().into_iter().flat_map(|claim| claim.refused).collect();
-    let asked: BTreeSet<String> = judged_claims().into_iter().map(|rule: Rule| rule.id().to_owned()).collect();
-    let open: Vec<&String> = asked.difference(&named).collect();
-    assert!(open.is_empty(), "asked about claims, and no case: {open:?}");
+    for (calibrate, judged) in [(false, judged_claims()), (true, judged_calibrations())] {
+        let cases = load().into_iter().filter(|claim| claim.calibrate == calibrate);
+        let named: BTreeSet<String> = cases.flat_map(|claim| claim.refused).collect();
+        let asked: BTreeSet<String> = judged.into_iter().map(|rule: Rule| rule.id().to_owned()).collect();
+        let open: Vec<&String> = asked.difference(&named).collect();
+        assert!(open.is_empty(), "asked, and no case: {open:?}");
+    }
 }
