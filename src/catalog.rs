@@ -57,6 +57,16 @@ pub enum NameError {
         /// The name
         name: String,
     },
+    /// A document has it
+    #[error("{name:?} is no capture but the {what} {subject} of the log", what = act.name())]
+    Document {
+        /// The name
+        name: String,
+        /// What was done with the document
+        act: DocumentAct,
+        /// Its id
+        subject: Sha256,
+    },
     /// Several have it
     #[error("{name:?} could mean: {}", meanings.join(", "))]
     Ambiguous {
@@ -313,7 +323,14 @@ impl<'a> Catalog<'a> {
             let resolved = Resolved { capture, manifests: self.manifests_of(capture) };
             meanings.entry(format!("capture {capture}")).or_insert(resolved);
         }
-        let unknown = || NameError::Unknown { name: name.to_owned() };
+        let unknown = || {
+            let named =
+                |document: &Document| hex && name.len() >= MIN_PREFIX && document.subject.to_string().starts_with(name);
+            match self.documents().find(|(_, document)| named(document)) {
+                Some((act, document)) => NameError::Document { name: name.to_owned(), act, subject: document.subject },
+                None => NameError::Unknown { name: name.to_owned() },
+            }
+        };
         if meanings.len() > 1 {
             return Err(NameError::Ambiguous { name: name.to_owned(), meanings: meanings.into_keys().collect() });
         }

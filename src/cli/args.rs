@@ -89,7 +89,7 @@ pub(super) enum Command {
     Stats(StatsArgs),
     /// Draw a result, or what changed between two captures, as one page for a browser
     ///
-    /// WHAT is a result SHA or a qualification id, or two captures. Everything is derived again first. The page is one file: nothing runs in it and nothing
+    /// WHAT is a result SHA or a qualification id, a bundle file with one result, or two captures. Everything is derived again first. The page is one file: nothing runs in it and nothing
     /// is loaded. Exit status 0: drawn, whatever it shows. 2: refused; then the page shows the refusals.
     Report(ReportArgs),
     /// Corrupt a scratch copy of a capture in every known way: what can be refused must be, by its own rule
@@ -101,7 +101,7 @@ pub(super) enum Command {
     ///
     /// The capture is verified first. Sealed again, the directory has the same capture id.
     Export(ExportArgs),
-    /// Describe a capture: documents, shards, bindings, requests
+    /// Describe a capture: documents, shards, bindings, requests; a spec or a result of the log is shown as it is
     Show(ShowArgs),
     /// Look at the store's append-only log, prove its growth, sign it
     Log(LogArgs),
@@ -311,7 +311,7 @@ pub(super) struct ExportArgs {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ShowArgs {
-    /// An id, a prefix or a run id
+    /// An id, a prefix or a run id; also of a spec or a result
     pub(super) what: String,
 }
 

@@ -38,6 +38,15 @@ const PAINTED: [(&str, &str); 14] = [
     ("$ ", BOLD),
 ];
 
+/// Lines of anybody's, with nothing in them that a terminal would obey.
+pub(super) fn quoted(text: &str) -> String {
+    let lines = text.split_inclusive('\n').map(|line| match line.strip_suffix('\n') {
+        Some(line) => printable(line) + "\n",
+        None => printable(line),
+    });
+    lines.collect()
+}
+
 impl Out {
     /// stdout and stderr.
     pub(super) fn terminal() -> Self {
@@ -74,13 +83,7 @@ impl Out {
 
     /// Prose. What it quotes may be anything: it says nothing to a terminal but its own line ends.
     pub(super) fn say(&mut self, text: &str) -> Result<(), CliError> {
-        let text: String = text
-            .split_inclusive('\n')
-            .map(|line| match line.strip_suffix('\n') {
-                Some(line) => printable(line) + "\n",
-                None => printable(line),
-            })
-            .collect();
+        let text = quoted(text);
         let text = text.as_str();
         match &mut self.prose {
             Some(prose) => prose.write_all(text.as_bytes()).map_err(broken),

@@ -1,15 +1,18 @@
 //! `witnessmark report`.
 
 use std::io::Write as _;
+use std::path::Path;
 
 use super::args::ReportArgs;
 use super::output::{FOR_ALL, Output};
 use super::progress::Progress;
 use super::qualify::results_named;
+use super::verify::may_be_bundle;
 use super::{CliError, Context, Status, diff};
+use crate::bundle::Bundle;
 use crate::catalog::Catalog;
 use crate::digest::Sha256;
-use crate::qualify::{Answer, Recorded, derive_again};
+use crate::qualify::{Answer, Recorded, derive_again, recorded};
 use crate::refusal::Refusal;
 use crate::report::html;
 use crate::stats::stats;
@@ -30,16 +33,11 @@ impl Drawn {
 }
 
 pub(super) fn run(context: &mut Context<'_>, args: &ReportArgs) -> Result<Status, CliError> {
-    let store = Store::open(&context.store)?;
-    let catalog = Catalog::load(&store)?;
     // Begun before the work: a name that is taken is said at once.
     let mut output = Output::create(&args.output, FOR_ALL)?;
-    let what = args.what.join(" ");
     let drawn = match args.what.as_slice() {
-        _ if !catalog.log.refusals.is_empty() => Drawn::refused(&what, catalog.log.refusals.clone()),
-        [name] => result(context, &catalog, name)?,
-        [a, b] => captures(context, &catalog, [a, b])?,
-        _ => return Err(CliError::Usage("a page is of one result, or of two captures".to_owned())),
+        [file] if may_be_bundle(file) => bundle(context, file)?,
+        what => of_store(context, what)?,
     };
     let failed = |error| CliError::Failed(format!("cannot write {}: {error}", args.output.display()));
     output.write_all(drawn.page.as_bytes()).map_err(failed)?;
@@ -62,23 +60,52 @@ pub(super) fn run(context: &mut Context<'_>, args: &ReportArgs) -> Result<Status
     Ok(if drawn.refusals.is_empty() { Status::Good } else { Status::Refused })
 }
 
-/// The page of a result, which is derived again first.
+fn of_store(context: &Context<'_>, what: &[String]) -> Result<Drawn, CliError> {
+    let store = Store::open(&context.store)?;
+    let catalog = Catalog::load(&store)?;
+    match what {
+        _ if !catalog.log.refusals.is_empty() => Ok(Drawn::refused(&what.join(" "), catalog.log.refusals.clone())),
+        [name] => result(context, &catalog, name),
+        [a, b] => captures(context, &catalog, [a, b]),
+        _ => Err(CliError::Usage("a page is of one result, or of two captures".to_owned())),
+    }
+}
+
+/// The page of the one result in a bundle file.
+fn bundle(context: &Context<'_>, file: &str) -> Result<Drawn, CliError> {
+    let bundle = match Bundle::open(Path::new(file))? {
+        Ok(bundle) if bundle.refusals.is_empty() => bundle,
+        Ok(bundle) => return Ok(Drawn::refused(file, bundle.refusals)),
+        Err(refusal) => return Ok(Drawn::refused(file, vec![refusal])),
+    };
+    let catalog = bundle.catalog();
+    match recorded(&catalog, "") {
+        Ok(found) if found.is_empty() => Err(CliError::Usage(format!("{file} has no result; a page is of one"))),
+        Ok(found) => derived(context, &catalog, file, &found),
+        Err(Fault::Refused(refusal)) => Ok(Drawn::refused(file, vec![refusal])),
+        Err(Fault::Error(error)) => Err(error.into()),
+    }
+}
+
+/// The page of a result of the store.
 fn result(context: &Context<'_>, catalog: &Catalog<'_>, name: &str) -> Result<Drawn, CliError> {
     let recorded: Vec<Recorded> = match results_named(catalog, name)? {
         Ok(recorded) => recorded,
         Err(refusal) => return Ok(Drawn::refused(name, vec![refusal])),
     };
-    let recorded = match recorded.as_slice() {
-        [one] => one,
-        [] => {
-            let resolved = catalog.resolve(name, false)?;
-            let text = format!("{name} is capture {}; a page is of one result, or of two captures", resolved.capture);
-            return Err(CliError::Usage(text));
-        }
-        several => {
-            let ids: Vec<String> = several.iter().map(|found| found.document.subject.to_string()).collect();
-            return Err(CliError::Usage(format!("{name:?} could mean the results {}", ids.join(", "))));
-        }
+    if recorded.is_empty() {
+        let resolved = catalog.resolve(name, false)?;
+        let text = format!("{name} is capture {}; a page is of one result, or of two captures", resolved.capture);
+        return Err(CliError::Usage(text));
+    }
+    derived(context, catalog, name, &recorded)
+}
+
+/// The page of the one result that a name stands for, which is derived again first.
+fn derived(context: &Context<'_>, catalog: &Catalog<'_>, name: &str, recorded: &[Recorded]) -> Result<Drawn, CliError> {
+    let [recorded] = recorded else {
+        let ids: Vec<String> = recorded.iter().map(|found| found.document.subject.to_string()).collect();
+        return Err(CliError::Usage(format!("{name:?} could mean the results {}", ids.join(", "))));
     };
     let progress = Progress::start(context, "deriving again");
     let answer = derive_again(catalog, recorded, &context.meter);

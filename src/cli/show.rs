@@ -3,16 +3,22 @@
 use serde_json::value::RawValue;
 
 use super::args::ShowArgs;
+use super::out::quoted;
 use super::{CliError, Context, Status};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, NameError, read_document};
+use crate::digest::Sha256;
+use crate::manifest::DocumentAct;
 use crate::refusal::{Rule, Subject};
 use crate::report::text;
-use crate::store::Store;
+use crate::store::{Fault, Store};
 
 pub(super) fn run(context: &mut Context<'_>, args: &ShowArgs) -> Result<Status, CliError> {
     let store = Store::open(&context.store)?;
     let catalog = Catalog::load(&store)?;
-    let resolved = catalog.resolve(&args.what, false)?;
+    let resolved = match catalog.resolve(&args.what, false) {
+        Err(NameError::Document { act, subject, .. }) => return document(context, &catalog, act, subject),
+        resolved => resolved?,
+    };
     let manifest = catalog.manifest(resolved.capture);
     let run = manifest.as_ref().and_then(|manifest| catalog.run(manifest));
     let (Some(manifest), Some(run)) = (manifest, run) else {
@@ -31,6 +37,30 @@ pub(super) fn run(context: &mut Context<'_>, args: &ShowArgs) -> Result<Status, 
         context.out.print(&format!("{head},\"run\":{raw}}}\n"))?;
     } else {
         context.out.print(&text::show(&manifest, &resolved.manifests, &run, &resolved.capture))?;
+    }
+    Ok(Status::Good)
+}
+
+/// A spec or a result, as it is.
+fn document(
+    context: &mut Context<'_>,
+    catalog: &Catalog<'_>,
+    act: DocumentAct,
+    subject: Sha256,
+) -> Result<Status, CliError> {
+    let mut named = catalog.documents().filter(|(_, document)| document.subject == subject);
+    let Some((_, document)) = named.next() else { return Ok(Status::Undecided) };
+    let bytes = match read_document(catalog.store(), &document) {
+        Ok(bytes) => bytes,
+        Err(Fault::Refused(refusal)) => return context.refused("store: ", &[refusal]),
+        Err(Fault::Error(error)) => return Err(error.into()),
+    };
+    if context.json {
+        let text = String::from_utf8_lossy(&bytes);
+        let value = serde_json::json!({ "act": act, "object": document.object, "sha256": subject, "text": text });
+        context.out.json(&value)?;
+    } else {
+        context.out.print(&quoted(&String::from_utf8_lossy(&bytes)))?;
     }
     Ok(Status::Good)
 }

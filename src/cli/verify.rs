@@ -68,7 +68,7 @@ pub(super) fn run(context: &mut Context<'_>, args: &VerifyArgs) -> Result<Status
     }
     let depth = depth(args)?;
     let (files, names): (Vec<&String>, Vec<&String>) =
-        args.what.iter().partition(|what| !is_whole_id(what) && !args.exact && is_no_folder(Path::new(what)));
+        args.what.iter().partition(|what| !args.exact && may_be_bundle(what));
     let mut status = Status::Good;
     // What is refused beside the captures: the store, a checkpoint, a bundle's frame.
     let mut beside = Status::Good;
@@ -109,14 +109,10 @@ pub(super) fn run(context: &mut Context<'_>, args: &VerifyArgs) -> Result<Status
     Ok(status)
 }
 
-/// Whether there is something that may be a bundle. A folder is not: captures are often called as the directories they come from.
-fn is_no_folder(path: &Path) -> bool {
-    path.metadata().is_ok_and(|there| !there.is_dir())
-}
-
-/// 64 digits are an id, whatever files are called.
-fn is_whole_id(what: &str) -> bool {
-    what.parse::<Sha256>().is_ok()
+/// Whether there is something of that name that may be a bundle. A folder is not: captures are often called as the directories they come from. 64
+/// digits are an id, whatever files are called.
+pub(super) fn may_be_bundle(what: &str) -> bool {
+    what.parse::<Sha256>().is_err() && Path::new(what).metadata().is_ok_and(|there| !there.is_dir())
 }
 
 fn depth(args: &VerifyArgs) -> Result<Depth, CliError> {

@@ -171,6 +171,41 @@ fn one_document_says_what_was_drawn() {
 }
 
 #[test]
+fn a_bundle_is_drawn_without_a_store() {
+    let bench = Bench::quick();
+    let (sha, _) = qualified(&bench, "candidate");
+    let page = draw(&bench, &[&sha], "page.html", 0);
+    for (what, file) in [(sha.as_str(), "result.wmb"), ("oracle-a", "capture.wmb")] {
+        assert_eq!(bench.run(&["bundle", what, "-o", file]).status, 0);
+    }
+    fs::rename(bench.store(), bench.path("away")).unwrap();
+    assert_eq!(draw(&bench, &["result.wmb"], "bundle.html", 0), page, "the same to the byte");
+    let none = bench.run(&["report", "capture.wmb", "-o", "none.html"]);
+    assert_eq!(none.status, 64);
+    assert!(none.stderr.contains("has no result"), "{}", none.stderr);
+    let mut bytes = fs::read(bench.path("result.wmb")).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(bench.path("damaged.wmb"), bytes).unwrap();
+    checked(&draw(&bench, &["damaged.wmb"], "damaged.html", 2));
+}
+
+#[test]
+fn documents_of_the_log_are_shown_as_they_are() {
+    let bench = Bench::quick();
+    let (sha, result) = qualified(&bench, "candidate");
+    let spec = result["spec"].as_str().unwrap();
+    let shown = bench.run(&["show", &spec[..8]]);
+    assert_eq!((shown.status, shown.stdout), (0, fs::read_to_string(bench.path("spec.toml")).unwrap()));
+    let shown = bench.run(&["show", &sha, "--json"]).json().remove(0);
+    assert_eq!((&shown["act"], &shown["sha256"]), (&json!("qualify"), &json!(sha)));
+    assert_eq!(serde_json::from_str::<Value>(shown["text"].as_str().unwrap()).unwrap(), result);
+    // A spec is no capture, and that is what is said.
+    let run = bench.run(&["verify", spec]);
+    assert_eq!(run.status, 64);
+    assert!(run.stderr.contains(&format!("no capture but the spec {spec} of the log")), "{}", run.stderr);
+}
+
+#[test]
 fn names_in_evidence_stay_text() {
     let bench = Bench::quick();
     let (sha, result) = qualified(&bench, HOSTILE);
