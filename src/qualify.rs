@@ -47,11 +47,11 @@ pub enum QualifyError {
 
 /// What deriving came to.
 #[derive(Debug)]
-pub enum Answer {
+pub enum Answer<T = Derivation> {
     /// Something was broken: no verdict
     Refused(Findings),
-    /// A result
-    Derived(Box<Derivation>),
+    /// A result, or a calibration
+    Derived(Box<T>),
 }
 
 /// A result, with what it was derived from.

@@ -4,7 +4,8 @@ use super::args::CalibrateArgs;
 use super::progress::Progress;
 use super::{CliError, Context, Status, spec};
 use crate::catalog::Catalog;
-use crate::qualify::calibration::{Answer, Sufficiency, calibrate, find};
+use crate::qualify::Answer;
+use crate::qualify::calibration::{Sufficiency, calibrate, find};
 use crate::report::calibration as text;
 use crate::store::Store;
 

@@ -1,17 +1,15 @@
 //! `witnessmark diff`.
 
-use std::sync::Arc;
-
 use super::args::{DiffArgs, Part};
+use super::verify::verified;
 use super::{CliError, Context, Status};
 use crate::canon::scores::Canonical;
 use crate::catalog::Catalog;
 use crate::diff::{Diff, Parts, ScorePairs, diff};
 use crate::fetch::Cursor;
-use crate::refusal::Refusal;
 use crate::report::text;
 use crate::store::{Fault, Store, io_error};
-use crate::verify::{Depth, Options, Verified, verify};
+use crate::verify::{Depth, Verified};
 
 struct Pairs<'a> {
     a: Cursor<'a>,
@@ -28,20 +26,10 @@ impl ScorePairs for Pairs<'_> {
 pub(super) fn run(context: &mut Context<'_>, args: &DiffArgs) -> Result<Status, CliError> {
     let store = Store::open(&context.store)?;
     let catalog = Catalog::load(&store)?;
-    let a = catalog.resolve(&args.a, false)?;
-    let b = catalog.resolve(&args.b, false)?;
-    if let Some(refusal) = catalog.log.refusals.first() {
-        return refused(context, "store: ", std::slice::from_ref(refusal));
-    }
-    let options = Options { depth: Depth::Rows, model: None, spec: None };
-    let mut sides: Vec<Verified> = Vec::new();
-    for (resolved, name) in [(&a, &args.a), (&b, &args.b)] {
-        let outcome = verify(&catalog, resolved, options, &Arc::clone(&context.meter))?;
-        match outcome.verified {
-            Some(verified) => sides.push(verified),
-            None => return refused(context, &format!("{name}: "), &outcome.findings.refusals),
-        }
-    }
+    let sides = match verified(context, &catalog, [&args.a, &args.b], Depth::Rows)? {
+        Ok(sides) => sides,
+        Err(status) => return Ok(status),
+    };
     let [a, b] = sides.as_slice() else { return Err(CliError::Failed("two captures are compared".to_owned())) };
     let parts = match args.only {
         None => Parts::ALL,
@@ -52,7 +40,7 @@ pub(super) fn run(context: &mut Context<'_>, args: &DiffArgs) -> Result<Status, 
     let found = match compare(&store, a, b, parts) {
         Ok(found) => found,
         Err(Fault::Error(error)) => return Err(error.into()),
-        Err(Fault::Refused(refusal)) => return refused(context, "", &[refusal]),
+        Err(Fault::Refused(refusal)) => return context.refused("", &[refusal]),
     };
     if context.json {
         context.out.json(&found)?;
@@ -67,13 +55,4 @@ pub(super) fn compare(store: &Store, a: &Verified, b: &Verified, parts: Parts) -
     let cursor = |side| Cursor::new(store, side).map_err(|error| Fault::from(io_error("decompress", "scores")(error)));
     let mut pairs = Pairs { a: cursor(a)?, b: cursor(b)? };
     diff(a, b, parts, &mut pairs)
-}
-
-fn refused(context: &mut Context<'_>, of: &str, refusals: &[Refusal]) -> Result<Status, CliError> {
-    if context.json {
-        context.out.json(&serde_json::json!({ "refusals": refusals }))?;
-    } else {
-        context.out.print(&text::refusals(refusals, of))?;
-    }
-    Ok(Status::Refused)
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::args::{SpecArgs, SpecCommand};
 use super::seal::{now, open_or_create};
+use super::verify::verified;
 use super::{CliError, Context, Status, input};
 use crate::catalog::Catalog;
 use crate::digest::Sha256;
@@ -14,7 +15,7 @@ use crate::report::text;
 use crate::spec::draft::draft;
 use crate::spec::{MAX_SPEC, Spec};
 use crate::store::{Fault, Store};
-use crate::verify::{Depth, Options, verify};
+use crate::verify::Depth;
 
 pub(super) fn run(context: &mut Context<'_>, args: &SpecArgs) -> Result<Status, CliError> {
     match &args.command {
@@ -57,16 +58,10 @@ fn seal(context: &mut Context<'_>, file: &Path) -> Result<Status, CliError> {
 fn write_draft(context: &mut Context<'_>, from: &[String], output: Option<&Path>) -> Result<Status, CliError> {
     let store = Store::open(&context.store)?;
     let catalog = Catalog::load(&store)?;
-    let mut captures = Vec::new();
-    for name in from {
-        let resolved = catalog.resolve(name, false)?;
-        let options = Options { depth: Depth::Rows, model: None, spec: None };
-        let outcome = verify(&catalog, &resolved, options, &context.meter)?;
-        match outcome.verified {
-            Some(verified) => captures.push(verified),
-            None => return context.refused(&format!("{name}: "), &outcome.findings.refusals),
-        }
-    }
+    let captures = match verified(context, &catalog, from, Depth::Rows)? {
+        Ok(captures) => captures,
+        Err(status) => return Ok(status),
+    };
     let sides: Vec<_> = captures.iter().map(|capture| (capture.run(), capture.rows())).collect();
     let text = draft(&sides);
     context.document(text.as_bytes(), output)?;

@@ -2,27 +2,22 @@
 
 use super::args::StatsArgs;
 use super::progress::Progress;
+use super::verify::verified;
 use super::{CliError, Context, Status};
 use crate::catalog::Catalog;
 use crate::report::stats as text;
 use crate::stats::stats;
 use crate::store::{Fault, Store};
-use crate::verify::{Depth, Options, Verified, verify};
+use crate::verify::Depth;
 
 pub(super) fn run(context: &mut Context<'_>, args: &StatsArgs) -> Result<Status, CliError> {
     let store = Store::open(&context.store)?;
     let catalog = Catalog::load(&store)?;
     let progress = Progress::start(context, "comparing");
-    let mut sides: Vec<Verified> = Vec::new();
-    for name in [&args.a, &args.b] {
-        let resolved = catalog.resolve(name, false)?;
-        let options = Options { depth: Depth::Full, model: None, spec: None };
-        let outcome = verify(&catalog, &resolved, options, &context.meter)?;
-        match outcome.verified {
-            Some(verified) => sides.push(verified),
-            None => return context.refused(&format!("{name}: "), &outcome.findings.refusals),
-        }
-    }
+    let sides = match verified(context, &catalog, [&args.a, &args.b], Depth::Full)? {
+        Ok(sides) => sides,
+        Err(status) => return Ok(status),
+    };
     let [a, b] = sides.as_slice() else { return Err(CliError::Failed("two captures are compared".to_owned())) };
     let found = stats(&store, a, b, &context.meter);
     drop(progress);

@@ -21,7 +21,7 @@ use crate::spec::Spec;
 use crate::store::{Fault, Store};
 use crate::verify::receipt::Receipt;
 use crate::verify::sample::{Sample, Sampled};
-use crate::verify::{Checked, Depth, Options, Outcome, verify_each};
+use crate::verify::{Checked, Depth, Options, Outcome, Verified, verify, verify_each};
 
 #[derive(Serialize)]
 struct Line<'a> {
@@ -107,6 +107,28 @@ pub(super) fn run(context: &mut Context<'_>, args: &VerifyArgs) -> Result<Status
         if context.json { context.prose(NO_CHECKPOINT)? } else { context.out.print(NO_CHECKPOINT)? }
     }
     Ok(status)
+}
+
+/// The captures of these names, each verified on the way; the status, with the refusals told, where one of them or the log is refused.
+pub(super) fn verified<'n>(
+    context: &mut Context<'_>,
+    catalog: &Catalog<'_>,
+    names: impl IntoIterator<Item = &'n String>,
+    depth: Depth,
+) -> Result<Result<Vec<Verified>, Status>, CliError> {
+    if !catalog.log.refusals.is_empty() {
+        return context.refused("store: ", &catalog.log.refusals).map(Err);
+    }
+    let mut captures = Vec::new();
+    for name in names {
+        let resolved = catalog.resolve(name, false)?;
+        let outcome = verify(catalog, &resolved, Options { depth, model: None, spec: None }, &context.meter)?;
+        match outcome.verified {
+            Some(capture) => captures.push(capture),
+            None => return context.refused(&format!("{name}: "), &outcome.findings.refusals).map(Err),
+        }
+    }
+    Ok(Ok(captures))
 }
 
 /// Whether there is something of that name that may be a bundle. A folder is not: captures are often called as the directories they come from. 64

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::result::{CaptureLine, InertnessLine, Noise, Repeatability, Stratum};
-use super::{Gathered, QualifyError, claimed, gather, inertness_line, line, pending, search, stratum};
+use super::{Answer, Gathered, QualifyError, claimed, gather, inertness_line, line, pending, search, stratum};
 use crate::binding::{Role, Run};
 use crate::canon::document;
 use crate::canon::real::Real;
@@ -108,15 +108,6 @@ pub struct CalibrationDocument {
     pub workload: String,
 }
 
-/// What calibrating came to.
-#[derive(Debug)]
-pub enum Answer {
-    /// Something was broken: nothing is said of any score
-    Refused(Findings),
-    /// A calibration
-    Derived(Box<Calibration>),
-}
-
 /// A calibration.
 #[derive(Debug)]
 pub struct Calibration {
@@ -167,7 +158,7 @@ pub fn calibrate(
     spec: &Spec,
     subjects: &[Resolved],
     meter: &Meter,
-) -> Result<Answer, QualifyError> {
+) -> Result<Answer<Calibration>, QualifyError> {
     let Gathered { spec_id, captures, mut findings } = match gather(catalog, spec, subjects, meter)? {
         Ok(gathered) => gathered,
         Err(findings) => return Ok(Answer::Refused(findings)),
