@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::binding::ScoresDeclaration;
 use crate::canon::document;
@@ -85,13 +85,16 @@ struct Prepared {
     name: String,
     /// Whether the name was given instead of the run id
     given: bool,
+    /// Whether it has the name already
+    named: bool,
     findings: Findings,
 }
 
 /// A batch of captures on their way into one store: prepared one by one, committed together.
 pub struct Batch<'a> {
     store: &'a Store,
-    catalog: Catalog<'a>,
+    /// What is in the store, read when a rule asks for it: most captures can be judged alone
+    catalog: OnceLock<Result<Catalog<'a>, StoreError>>,
     staging: Staging<'a>,
     codec: Codec,
     spec: Option<&'a Spec>,
@@ -112,11 +115,10 @@ impl<'a> Batch<'a> {
     /// # Errors
     /// When the store cannot be read or staged into.
     pub fn new(store: &'a Store, codec: Codec, spec: Option<&'a Spec>, meter: &'a Meter) -> Result<Self, StoreError> {
-        let catalog = Catalog::load(store)?;
         let staging = store.stage()?;
         Ok(Self {
             store,
-            catalog,
+            catalog: OnceLock::new(),
             staging,
             codec,
             spec,
@@ -171,10 +173,11 @@ impl<'a> Batch<'a> {
         let Some(capture) = capture else { return Ok(Err(findings)) };
         let given = name.is_some();
         let name = name.map_or_else(|| capture.run.run_id.clone(), str::to_owned);
-        let (catalog, outputs, claimed) = (&self.catalog, &self.outputs, &self.claims);
+        let (store, lazy, outputs, claimed) = (self.store, &self.catalog, &self.outputs, &self.claims);
+        let catalog = || lazy.get_or_init(|| Catalog::load(store)).as_ref().ok();
         let continuations = |run: &str, request: &str| {
             let here = outputs.get(&(run.to_owned(), request.to_owned())).cloned();
-            here.or_else(|| catalog.continuation(run, request))
+            here.or_else(|| catalog()?.continuation(run, request))
         };
         let requests = capture.run.requests.iter();
         let own: Vec<_> = requests
@@ -182,7 +185,7 @@ impl<'a> Batch<'a> {
             .collect();
         let run_id: Arc<str> = capture.run.run_id.as_str().into();
         let elsewhere = |digests: &BTreeSet<[u8; 32]>| {
-            let mut found = catalog.rows_with(digests, &run_id);
+            let mut found = catalog().map(|catalog| catalog.rows_with(digests, &run_id)).unwrap_or_default();
             let here = digests.iter().filter_map(|digest| Some((*digest, claimed.get(digest)?)));
             let here = here.filter(|(_, (run, _))| **run != *run_id);
             found.extend(here.map(|(digest, (run, key))| (digest, (run.to_string(), *key))));
@@ -193,6 +196,12 @@ impl<'a> Batch<'a> {
         let writer =
             CaptureWriter { staging: &mut self.staging, codec: self.codec, spec: self.spec, meter: self.meter };
         let written = writer.write(capture, findings, &continuations, &elsewhere)?;
+        // What was judged without the store that was asked for is not judged.
+        if let Some(Err(_)) = self.catalog.get()
+            && let Some(Err(error)) = self.catalog.take()
+        {
+            return Err(error.into());
+        }
         for (digest, key) in own_claims {
             self.claims.entry(digest).or_insert_with(|| (Arc::clone(&run_id), key));
         }
@@ -201,14 +210,17 @@ impl<'a> Batch<'a> {
             Err(findings) => return Ok(Err(findings)),
         };
         let capture = manifest.capture.id()?;
-        let owner = self.taken.get(&name).copied().or(self.catalog.by_run_id(&name));
+        let owner = match self.taken.get(&name) {
+            Some(owner) => Some(*owner),
+            None => named(self.store, &name)?,
+        };
         if let Some(refusal) = name_taken(&name, given, capture, owner) {
             return Ok(Err(vec![refusal].into()));
         }
         self.taken.insert(name.clone(), capture);
         self.outputs.extend(own);
         let manifest_id = self.staging.add_bytes(&document::encode(&manifest)?)?;
-        Ok(Ok(Prepared { capture, manifest_id, manifest, name, given, findings }))
+        Ok(Ok(Prepared { capture, manifest_id, manifest, name, given, named: false, findings }))
     }
 
     /// Makes all that was prepared part of the store: objects, then log, then refs.
@@ -246,7 +258,7 @@ impl<'a> Batch<'a> {
                 return Ok(slots.into_iter().map(refuse).collect());
             }
         };
-        let unnamed = slots.iter().flatten().filter(|ready| self.catalog.by_run_id(&ready.name) != Some(ready.capture));
+        let unnamed = slots.iter().flatten().filter(|ready| !ready.named);
         write_refs(store, unnamed.map(|ready| (ready.name.as_str(), ready.capture)))?;
         let mut places = places.into_iter();
         let mut outcomes = Vec::new();
@@ -290,7 +302,7 @@ fn still_free(store: &Store, ready: Prepared) -> Result<Result<Prepared, Finding
     let owner = named(store, &ready.name)?;
     Ok(match name_taken(&ready.name, ready.given, ready.capture, owner) {
         Some(refusal) => Err(vec![refusal].into()),
-        None => Ok(ready),
+        None => Ok(Prepared { named: owner.is_some(), ..ready }),
     })
 }
 
