@@ -11,7 +11,7 @@ use crate::store::Store;
 
 pub(super) fn run(context: &mut Context<'_>, args: &ShowArgs) -> Result<Status, CliError> {
     let store = Store::open(&context.store)?;
-    let catalog = Catalog::load(&store)?;
+    let catalog = Catalog::load_one(&store, &args.what)?;
     let resolved = catalog.resolve(&args.what, false)?;
     let manifest = catalog.manifest(resolved.capture);
     let run = manifest.as_ref().and_then(|manifest| catalog.run(manifest));
