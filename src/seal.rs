@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::binding::ScoresDeclaration;
 use crate::canon::document;
@@ -415,8 +415,10 @@ impl CaptureWriter<'_, '_> {
         let row_bytes = usize::try_from(vocab).unwrap_or(0) * declared.dtype.size();
         let (codec, meter) = (self.codec, self.meter);
         meter.expect(long(row_bytes) * long(rows.len()));
-        let slot = |rows| Slot::new(codec, rows).map_err(io_error("set up", "a compressor"));
+        let slot = |rows| Ok::<_, SealError>(Slot::new(rows));
         let sets = pipeline::sets(rows.len(), usize::try_from(vocab).unwrap_or(0) * 4, slot)?;
+        // As many as work at once: of slots there are several a thread.
+        let tools: Mutex<Vec<Tools>> = Mutex::default();
         let mut next = rows.iter().zip(places).peekable();
         let mut output = ShardOutput {
             staging: self.staging,
@@ -446,7 +448,18 @@ impl CaptureWriter<'_, '_> {
                 }
                 Ok(slot.filled > 0)
             },
-            |slot| slot.work(declared),
+            |slot| {
+                let idle = tools.lock().ok().and_then(|mut tools| tools.pop());
+                match idle.map_or_else(|| Tools::new(codec), Ok) {
+                    Ok(mut own) => {
+                        slot.work(declared, &mut own);
+                        if let Ok(mut idle) = tools.lock() {
+                            idle.push(own);
+                        }
+                    }
+                    Err(error) => slot.error = Some(error),
+                }
+            },
             |slot| {
                 for work in slot.rows.iter().take(slot.filled) {
                     output.push(work)?;
@@ -462,13 +475,23 @@ impl CaptureWriter<'_, '_> {
     }
 }
 
-/// Rows that one thread works on at a time, with the tools for it.
+/// Rows that one thread works on at a time.
 struct Slot {
     rows: Vec<RowWork>,
     filled: usize,
+    error: Option<io::Error>,
+}
+
+/// What a thread needs to work on a row.
+struct Tools {
     compressor: Compressor,
     scratch: Vec<u8>,
-    error: Option<io::Error>,
+}
+
+impl Tools {
+    fn new(codec: Codec) -> io::Result<Self> {
+        Ok(Self { compressor: Compressor::new(codec)?, scratch: Vec::new() })
+    }
 }
 
 #[derive(Default)]
@@ -482,22 +505,16 @@ struct RowWork {
 }
 
 impl Slot {
-    fn new(codec: Codec, rows: usize) -> io::Result<Self> {
-        Ok(Self {
-            rows: (0..rows).map(|_| RowWork::default()).collect(),
-            filled: 0,
-            compressor: Compressor::new(codec)?,
-            scratch: Vec::new(),
-            error: None,
-        })
+    fn new(rows: usize) -> Self {
+        Self { rows: (0..rows).map(|_| RowWork::default()).collect(), filled: 0, error: None }
     }
 
-    fn work(&mut self, declared: &ScoresDeclaration) {
+    fn work(&mut self, declared: &ScoresDeclaration, tools: &mut Tools) {
         for work in self.rows.iter_mut().take(self.filled) {
             let Some(row) = &work.row else { continue };
             work.canonical.set_from_file_row(declared.dtype, &work.raw);
-            work.facts = Some(Facts::derive(&work.canonical, row, declared, &mut self.scratch));
-            if let Err(error) = self.compressor.compress_row(&work.canonical, &mut work.body) {
+            work.facts = Some(Facts::derive(&work.canonical, row, declared, &mut tools.scratch));
+            if let Err(error) = tools.compressor.compress_row(&work.canonical, &mut work.body) {
                 self.error = Some(error);
             }
             work.crc = page_crc(&work.body);
