@@ -1,8 +1,8 @@
 //! Prove: the proof of one row, made from a store.
 //!
 //! A capture and a row key go in, a [`RowProof`] comes out. All rows shards are read, for their leaf hashes; of the scores, only the one page
-//! of the row, found through its shard's offset index. What is read is checked against the id before it is handed on, so no
-//! proof is made that would not hold. See `specs/format-v1.md`, section 12.
+//! of the row, found through its shard's offset index. What goes into the proof is checked against the id, so none is made that would not hold;
+//! whether other rows are rows at all is for `verify` to say. See `specs/format-v1.md`, section 12.
 
 use std::io::Seek;
 use std::os::unix::fs::FileExt;
