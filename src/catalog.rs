@@ -106,12 +106,22 @@ impl<'a> Catalog<'a> {
     /// # Errors
     /// When they cannot be read.
     pub fn load(store: &'a Store) -> Result<Self, StoreError> {
+        Self::read(store, store.list(RUNS)?.into_iter().filter(|file| !file.starts_with(NEW)))
+    }
+
+    /// Reads the log, and of the refs only the one of `name`: for one who asks for nothing else, in a store of many.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn load_one(store: &'a Store, name: &str) -> Result<Self, StoreError> {
+        Self::read(store, [ref_file_name(name)])
+    }
+
+    fn read(store: &'a Store, refs: impl IntoIterator<Item = String>) -> Result<Self, StoreError> {
         let mut catalog = Self::of(store, Log::load(store)?, BTreeMap::new());
-        for file in store.list(RUNS)?.into_iter().filter(|file| !file.starts_with(NEW)) {
+        for file in refs {
             match read_ref(store, &file) {
-                Ok(found) => {
-                    catalog.names.insert(found.name, found.capture);
-                }
+                Ok(found) => catalog.names.extend(found.map(|found| (found.name, found.capture))),
                 Err(Fault::Refused(refusal)) => catalog.refusals.push(refusal),
                 Err(Fault::Error(error)) => return Err(error),
             }
@@ -426,16 +436,17 @@ fn read_header(store: &Store, file: &str) -> Result<BundleHeader, Fault> {
     document::decode(&bytes).map_err(|error| refuse("a canonical header of a bundle", error.to_string()))
 }
 
-fn read_ref(store: &Store, file: &str) -> Result<Ref, Fault> {
+/// The ref in a file; none where there is none.
+fn read_ref(store: &Store, file: &str) -> Result<Option<Ref>, Fault> {
     let path = format!("{RUNS}/{file}");
-    let bytes = store.read_file(&path, MAX_REF)?.unwrap_or_default();
+    let Some(bytes) = store.read_file(&path, MAX_REF)? else { return Ok(None) };
     let refuse = |expected: &str, found: String| {
         Fault::Refused(Refusal::new(Rule::JsonNotCanonical, Subject::File(path.clone()), expected, found))
     };
     let found: Ref = document::decode(&bytes).map_err(|error| refuse("a canonical ref", error.to_string()))?;
     let named = !found.name.is_empty() && found.name.len() <= MAX_NAME && ref_file_name(&found.name) == file;
     if found.schema == REF_SCHEMA && named {
-        Ok(found)
+        Ok(Some(found))
     } else {
         Err(refuse("a ref under its own file name", format!("a ref for {:?}", found.name)))
     }
@@ -447,7 +458,7 @@ fn read_ref(store: &Store, file: &str) -> Result<Ref, Fault> {
 /// When the ref cannot be read.
 pub fn named(store: &Store, name: &str) -> Result<Option<CaptureId>, StoreError> {
     match read_ref(store, &ref_file_name(name)) {
-        Ok(found) => Ok(Some(found.capture)),
+        Ok(found) => Ok(found.map(|found| found.capture)),
         Err(Fault::Refused(_)) => Ok(None),
         Err(Fault::Error(error)) => Err(error),
     }

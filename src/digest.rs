@@ -46,18 +46,21 @@ pub fn unhex(text: &str) -> Option<Vec<u8>> {
 /// # Errors
 /// [`NotADigest`] for anything else, upper-case digits included: one digest has one spelling.
 fn parse_hex32(text: &str) -> Result<[u8; 32], NotADigest> {
-    let digit = |c: u8| match c {
-        b'0'..=b'9' => Ok(c - b'0'),
-        b'a'..=b'f' => Ok(c - b'a' + 10),
-        _ => Err(NotADigest),
-    };
-    let mut out = [0; 32];
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    if pairs.len() != out.len() || !rest.is_empty() {
+    const NOT: u8 = u8::MAX;
+    let digits: &[u8; 64] = text.as_bytes().try_into().map_err(|_| NotADigest)?;
+    // Without a branch a digit, so that compilers make whole vectors of it.
+    let mut nibbles = [0; 64];
+    for (nibble, &c) in nibbles.iter_mut().zip(digits) {
+        let (digit, letter) = (c.wrapping_sub(b'0'), c.wrapping_sub(b'a'));
+        let letter = if letter < 6 { letter + 10 } else { NOT };
+        *nibble = if digit < 10 { digit } else { letter };
+    }
+    if nibbles.iter().fold(0, |all, nibble| all | nibble) == NOT {
         return Err(NotADigest);
     }
-    for (byte, &[high, low]) in out.iter_mut().zip(pairs) {
-        *byte = digit(high)? << 4 | digit(low)?;
+    let mut out = [0; 32];
+    for (byte, &[high, low]) in out.iter_mut().zip(nibbles.as_chunks::<2>().0) {
+        *byte = high << 4 | low;
     }
     Ok(out)
 }
@@ -224,6 +227,24 @@ impl Blake3Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_digest_has_one_spelling() {
+        let digest = Sha256(std::array::from_fn(|n| u8::try_from(n * 8 + 7).unwrap()));
+        let text = digest.to_string();
+        assert_eq!(text.parse(), Ok(digest));
+        for at in 0..64 {
+            for c in (0..=0x7f_u8).map(char::from) {
+                let mut other = text.clone();
+                other.replace_range(at..=at, &c.to_string());
+                let found = other.parse::<Sha256>();
+                assert_eq!(found.map(|found| found.to_string()).ok(), unhex(&other).map(|_| other));
+            }
+        }
+        for text in [&text[1..], &format!("{text}0"), &format!("{}é", &text[2..]), ""] {
+            assert_eq!(text.parse::<Sha256>(), Err(NotADigest));
+        }
+    }
 
     #[test]
     fn parts_have_the_digest_of_the_whole() {

@@ -125,7 +125,7 @@ impl Log {
             refuse(Rule::LimitExceeded, &format!("at most {MAX_ENTRY} bytes"), format!("{} bytes", line.len()));
             return;
         }
-        let entry: Entry = match document::decode(line) {
+        let entry = match Entry::decode(line) {
             Ok(entry) => entry,
             Err(error) => {
                 refuse(Rule::JsonNotCanonical, "a canonical entry", error.to_string());
@@ -431,16 +431,18 @@ impl Log {
         log.refusals = Vec::new();
         let mut places = Vec::new();
         let mut lines = Vec::new();
-        let mut known = BTreeMap::new();
+        let mut known: BTreeMap<Act, Option<usize>> = acts.iter().map(|&act| (act, None)).collect();
         for (place, entry) in log.entries.iter().enumerate() {
-            known.entry(entry.act).or_insert(place);
+            if let Some(first @ None) = known.get_mut(&entry.act) {
+                *first = Some(place);
+            }
         }
         for &act in acts {
-            if let Some(&place) = known.get(&act) {
+            if let Some(&Some(place)) = known.get(&act) {
                 places.push((place, false));
                 continue;
             }
-            known.insert(act, log.entries.len());
+            known.insert(act, Some(log.entries.len()));
             let entry = Entry::new(act, at.0.to_string(), tool.to_owned());
             let line = encode(store, &entry)?;
             log.push(&line);

@@ -280,6 +280,43 @@ impl Entry {
         entry
     }
 
+    /// Reads an entry's line.
+    ///
+    /// # Errors
+    /// When it is not the canonical bytes of an entry.
+    pub fn decode(line: &[u8]) -> Result<Self, JsonError> {
+        Self::plain(line).map_or_else(|| document::decode(line), Ok)
+    }
+
+    /// The entry of a line that has no escapes, as nearly all: then a line of this very shape is canonical as it stands. None for any other line.
+    fn plain(line: &[u8]) -> Option<Self> {
+        let line = std::str::from_utf8(line).ok()?;
+        // To the end, so that compilers make whole vectors of it.
+        if line.bytes().fold(false, |escaped, c| escaped | (c < b' ') | (c == b'\\')) {
+            return None;
+        }
+        let mut parts = [""; 25];
+        let mut split = line.split('"');
+        parts.iter_mut().zip(split.by_ref()).for_each(|(part, found)| *part = found);
+        if split.next().is_some() {
+            return None;
+        }
+        #[rustfmt::skip]
+        let (act, at, schema, tool) = match parts {
+            ["{", "act", ":", "seal", ",", "at", ":", at, ",", "capture", ":", capture, ",", "manifest", ":", manifest, ",",
+                "schema", ":", schema, ",", "tool", ":", tool, "}"] => {
+                (Act::Seal(capture.parse().ok()?, manifest.parse().ok()?), at, schema, tool)
+            }
+            ["{", "act", ":", act, ",", "at", ":", at, ",", "object", ":", object, ",", "schema", ":", schema, ",",
+                "subject", ":", subject, ",", "tool", ":", tool, "}"] => {
+                let act = [DocumentAct::Spec, DocumentAct::Qualify].into_iter().find(|known| known.name() == act)?;
+                (Act::Document(act, Document { object: object.parse().ok()?, subject: subject.parse().ok()? }), at, schema, tool)
+            }
+            _ => return None,
+        };
+        Some(Self { act, at: at.to_owned(), schema: schema.to_owned(), tool: tool.to_owned() })
+    }
+
     /// The schema that an entry of this act has.
     #[must_use]
     pub fn expected_schema(&self) -> &'static str {
@@ -442,4 +479,43 @@ pub struct BundleHeader {
     pub objects: Vec<BundledObject>,
     /// [`BUNDLE_SCHEMA`]
     pub schema: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read_as_any_document_is_and_no_changed_byte_makes_a_difference() {
+        let document = Document::of(b"a spec");
+        let acts = [
+            Act::Seal(CaptureId(Sha256([0xab; 32])), document.object),
+            Act::Document(DocumentAct::Spec, document),
+            Act::Document(DocumentAct::Qualify, document),
+        ];
+        let same = |line: &[u8]| {
+            let found = Entry::decode(line);
+            assert_eq!(found, document::decode(line), "{}", line.escape_ascii());
+            found.is_ok()
+        };
+        for act in acts {
+            for tool in ["witnessmark 0.1.0", "", "é \u{7f} }", "a \" and a \\", "a\nb", "\",\"tool\":\""] {
+                let line = document::encode(&Entry::new(act, "17".to_owned(), tool.to_owned())).unwrap();
+                assert!(same(&line));
+                for at in 0..line.len() {
+                    for other in *b"\"\\,:{}0aF \x1f\x7f\xc3" {
+                        let mut changed = line.clone();
+                        changed[at] = other;
+                        same(&changed);
+                    }
+                    same(&line[..at]);
+                    same(&[&line[..at], b"\"", &line[at..]].concat());
+                    same(&[&line[..at], b" ", &line[at..]].concat());
+                }
+                assert!(!same(&[&line[..], b"\n"].concat()));
+            }
+        }
+        let of_two = br#"{"act":"seal","at":"17","object":"","schema":"","subject":"","tool":""}"#;
+        assert!(!same(of_two));
+    }
 }

@@ -1,22 +1,23 @@
 //! Prove: the proof of one row, made from a store.
 //!
 //! A capture and a row key go in, a [`RowProof`] comes out. All rows shards are read, for their leaf hashes; of the scores, only the one page
-//! of the row, found through its shard's offset index. What is read is checked against the id before it is handed on, so no
-//! proof is made that would not hold. See `specs/format-v1.md`, section 12.
+//! of the row, found through its shard's offset index. What goes into the proof is checked against the id, so none is made that would not hold;
+//! whether other rows are rows at all is for `verify` to say. See `specs/format-v1.md`, section 12.
 
 use std::io::Seek;
 use std::os::unix::fs::FileExt;
 
 use crate::canon::scores::Canonical;
 use crate::catalog::{Catalog, Resolved, read_manifest};
-use crate::id::RowKey;
+use crate::id::{RowKey, long};
 use crate::manifest::Manifest;
-use crate::merkle::{inclusion_path, leaf_hash, root_of};
+use crate::merkle::{inclusion_path, leaf_hash, root_from_inclusion, root_of};
 use crate::proof::RowProof;
 use crate::refusal::{Refusal, Rule, Subject};
-use crate::row::Row;
+use crate::row::{ROW_DOMAIN, Row};
+use crate::shard::ShardFault;
 use crate::shard::page::Decompressor;
-use crate::shard::rows as row_shard;
+use crate::shard::rows::Records;
 use crate::shard::scores::{PageIndex, RawPage, decode_page};
 use crate::store::{Fault, Store, io_error};
 
@@ -42,33 +43,41 @@ pub fn prove_row(
     };
     let manifest = read_manifest(store, id, resolved.capture)?;
     let (mut leaves, mut found, mut record) = (Vec::new(), None, Vec::new());
+    let wanted = [ROW_DOMAIN, &key.to_bytes()].concat();
     for (number, shard) in manifest.row_shards.iter().enumerate() {
         let role = format!("rows shard {number}");
         let bytes = store.read_object(&shard.object, Some(shard.bytes), u64::MAX, &role)?;
-        let rows = row_shard::decode(&bytes, shard.rows).map_err(|fault| {
-            refuse(Rule::ShardNoncanonical, Subject::Object(shard.object, role), fault.expected, fault.found)
-        })?;
-        for row in rows {
-            row.write_record(&mut record);
-            if row.key == key {
-                found = Some((leaves.len(), row, record.clone()));
+        let noncanonical = |fault: ShardFault| {
+            let subject = Subject::Object(shard.object, role.clone());
+            refuse(Rule::ShardNoncanonical, subject, fault.expected, fault.found)
+        };
+        let mut records = Records::new(&bytes, shard.rows).map_err(noncanonical)?;
+        while records.next(&mut record).map_err(noncanonical)? {
+            if record.starts_with(&wanted) {
+                found = Some((long(leaves.len()), record.clone()));
             }
             leaves.push(leaf_hash(&record));
         }
     }
     let document = &manifest.capture;
-    let root = root_of(&leaves);
-    if root != document.row_root {
-        return Err(refuse(
-            Rule::RootMismatch,
-            Subject::Capture,
-            format!("row root {}", document.row_root),
-            root.to_string(),
-        ));
+    // Every leaf is in the root, and so in the path of any other.
+    let (path, root) = match &found {
+        None => (Vec::new(), Some(root_of(&leaves))),
+        Some((place, record)) => {
+            let path = inclusion_path(&leaves, *place).unwrap_or_default();
+            let root = root_from_inclusion(leaf_hash(record), *place, long(leaves.len()), &path);
+            (path, root)
+        }
+    };
+    if root != Some(document.row_root) {
+        let expected = format!("row root {}", document.row_root);
+        let found = root.map_or("none".to_owned(), |root| root.to_string());
+        return Err(refuse(Rule::RootMismatch, Subject::Capture, expected, found));
     }
-    let Some((index, row, record)) = found else { return Ok(None) };
-    let place = u64::try_from(index).unwrap_or(u64::MAX);
-    let path = inclusion_path(&leaves, place).unwrap_or_default();
+    let Some((place, record)) = found else { return Ok(None) };
+    let not_a_row =
+        || refuse(Rule::ShardNoncanonical, Subject::Row(key), "a row record".to_owned(), "another".to_owned());
+    let row = Row::from_record(&record).ok_or_else(not_a_row)?;
     let scores = if scores { read_scores(store, &manifest, place, &row)? } else { None };
     let proof = RowProof::new(manifest.capture, place, &record, path, scores.as_ref());
     proof.check().map_err(Fault::Refused)?;

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::binding::ScoresDeclaration;
 use crate::canon::document;
@@ -85,13 +85,16 @@ struct Prepared {
     name: String,
     /// Whether the name was given instead of the run id
     given: bool,
+    /// Whether it has the name already
+    named: bool,
     findings: Findings,
 }
 
 /// A batch of captures on their way into one store: prepared one by one, committed together.
 pub struct Batch<'a> {
     store: &'a Store,
-    catalog: Catalog<'a>,
+    /// What is in the store, read when a rule asks for it: most captures can be judged alone
+    catalog: OnceLock<Result<Catalog<'a>, StoreError>>,
     staging: Staging<'a>,
     codec: Codec,
     spec: Option<&'a Spec>,
@@ -112,11 +115,10 @@ impl<'a> Batch<'a> {
     /// # Errors
     /// When the store cannot be read or staged into.
     pub fn new(store: &'a Store, codec: Codec, spec: Option<&'a Spec>, meter: &'a Meter) -> Result<Self, StoreError> {
-        let catalog = Catalog::load(store)?;
         let staging = store.stage()?;
         Ok(Self {
             store,
-            catalog,
+            catalog: OnceLock::new(),
             staging,
             codec,
             spec,
@@ -171,10 +173,11 @@ impl<'a> Batch<'a> {
         let Some(capture) = capture else { return Ok(Err(findings)) };
         let given = name.is_some();
         let name = name.map_or_else(|| capture.run.run_id.clone(), str::to_owned);
-        let (catalog, outputs, claimed) = (&self.catalog, &self.outputs, &self.claims);
+        let (store, lazy, outputs, claimed) = (self.store, &self.catalog, &self.outputs, &self.claims);
+        let catalog = || lazy.get_or_init(|| Catalog::load(store)).as_ref().ok();
         let continuations = |run: &str, request: &str| {
             let here = outputs.get(&(run.to_owned(), request.to_owned())).cloned();
-            here.or_else(|| catalog.continuation(run, request))
+            here.or_else(|| catalog()?.continuation(run, request))
         };
         let requests = capture.run.requests.iter();
         let own: Vec<_> = requests
@@ -182,7 +185,7 @@ impl<'a> Batch<'a> {
             .collect();
         let run_id: Arc<str> = capture.run.run_id.as_str().into();
         let elsewhere = |digests: &BTreeSet<[u8; 32]>| {
-            let mut found = catalog.rows_with(digests, &run_id);
+            let mut found = catalog().map(|catalog| catalog.rows_with(digests, &run_id)).unwrap_or_default();
             let here = digests.iter().filter_map(|digest| Some((*digest, claimed.get(digest)?)));
             let here = here.filter(|(_, (run, _))| **run != *run_id);
             found.extend(here.map(|(digest, (run, key))| (digest, (run.to_string(), *key))));
@@ -193,6 +196,12 @@ impl<'a> Batch<'a> {
         let writer =
             CaptureWriter { staging: &mut self.staging, codec: self.codec, spec: self.spec, meter: self.meter };
         let written = writer.write(capture, findings, &continuations, &elsewhere)?;
+        // What was judged without the store that was asked for is not judged.
+        if let Some(Err(_)) = self.catalog.get()
+            && let Some(Err(error)) = self.catalog.take()
+        {
+            return Err(error.into());
+        }
         for (digest, key) in own_claims {
             self.claims.entry(digest).or_insert_with(|| (Arc::clone(&run_id), key));
         }
@@ -201,14 +210,17 @@ impl<'a> Batch<'a> {
             Err(findings) => return Ok(Err(findings)),
         };
         let capture = manifest.capture.id()?;
-        let owner = self.taken.get(&name).copied().or(self.catalog.by_run_id(&name));
+        let owner = match self.taken.get(&name) {
+            Some(owner) => Some(*owner),
+            None => named(self.store, &name)?,
+        };
         if let Some(refusal) = name_taken(&name, given, capture, owner) {
             return Ok(Err(vec![refusal].into()));
         }
         self.taken.insert(name.clone(), capture);
         self.outputs.extend(own);
         let manifest_id = self.staging.add_bytes(&document::encode(&manifest)?)?;
-        Ok(Ok(Prepared { capture, manifest_id, manifest, name, given, findings }))
+        Ok(Ok(Prepared { capture, manifest_id, manifest, name, given, named: false, findings }))
     }
 
     /// Makes all that was prepared part of the store: objects, then log, then refs.
@@ -246,7 +258,7 @@ impl<'a> Batch<'a> {
                 return Ok(slots.into_iter().map(refuse).collect());
             }
         };
-        let unnamed = slots.iter().flatten().filter(|ready| self.catalog.by_run_id(&ready.name) != Some(ready.capture));
+        let unnamed = slots.iter().flatten().filter(|ready| !ready.named);
         write_refs(store, unnamed.map(|ready| (ready.name.as_str(), ready.capture)))?;
         let mut places = places.into_iter();
         let mut outcomes = Vec::new();
@@ -290,7 +302,7 @@ fn still_free(store: &Store, ready: Prepared) -> Result<Result<Prepared, Finding
     let owner = named(store, &ready.name)?;
     Ok(match name_taken(&ready.name, ready.given, ready.capture, owner) {
         Some(refusal) => Err(vec![refusal].into()),
-        None => Ok(ready),
+        None => Ok(Prepared { named: owner.is_some(), ..ready }),
     })
 }
 
@@ -403,8 +415,10 @@ impl CaptureWriter<'_, '_> {
         let row_bytes = usize::try_from(vocab).unwrap_or(0) * declared.dtype.size();
         let (codec, meter) = (self.codec, self.meter);
         meter.expect(long(row_bytes) * long(rows.len()));
-        let slot = |rows| Slot::new(codec, rows).map_err(io_error("set up", "a compressor"));
+        let slot = |rows| Ok::<_, SealError>(Slot::new(rows));
         let sets = pipeline::sets(rows.len(), usize::try_from(vocab).unwrap_or(0) * 4, slot)?;
+        // As many as work at once: of slots there are several a thread.
+        let tools: Mutex<Vec<Tools>> = Mutex::default();
         let mut next = rows.iter().zip(places).peekable();
         let mut output = ShardOutput {
             staging: self.staging,
@@ -434,7 +448,18 @@ impl CaptureWriter<'_, '_> {
                 }
                 Ok(slot.filled > 0)
             },
-            |slot| slot.work(declared),
+            |slot| {
+                let idle = tools.lock().ok().and_then(|mut tools| tools.pop());
+                match idle.map_or_else(|| Tools::new(codec), Ok) {
+                    Ok(mut own) => {
+                        slot.work(declared, &mut own);
+                        if let Ok(mut idle) = tools.lock() {
+                            idle.push(own);
+                        }
+                    }
+                    Err(error) => slot.error = Some(error),
+                }
+            },
             |slot| {
                 for work in slot.rows.iter().take(slot.filled) {
                     output.push(work)?;
@@ -450,13 +475,23 @@ impl CaptureWriter<'_, '_> {
     }
 }
 
-/// Rows that one thread works on at a time, with the tools for it.
+/// Rows that one thread works on at a time.
 struct Slot {
     rows: Vec<RowWork>,
     filled: usize,
+    error: Option<io::Error>,
+}
+
+/// What a thread needs to work on a row.
+struct Tools {
     compressor: Compressor,
     scratch: Vec<u8>,
-    error: Option<io::Error>,
+}
+
+impl Tools {
+    fn new(codec: Codec) -> io::Result<Self> {
+        Ok(Self { compressor: Compressor::new(codec)?, scratch: Vec::new() })
+    }
 }
 
 #[derive(Default)]
@@ -470,22 +505,16 @@ struct RowWork {
 }
 
 impl Slot {
-    fn new(codec: Codec, rows: usize) -> io::Result<Self> {
-        Ok(Self {
-            rows: (0..rows).map(|_| RowWork::default()).collect(),
-            filled: 0,
-            compressor: Compressor::new(codec)?,
-            scratch: Vec::new(),
-            error: None,
-        })
+    fn new(rows: usize) -> Self {
+        Self { rows: (0..rows).map(|_| RowWork::default()).collect(), filled: 0, error: None }
     }
 
-    fn work(&mut self, declared: &ScoresDeclaration) {
+    fn work(&mut self, declared: &ScoresDeclaration, tools: &mut Tools) {
         for work in self.rows.iter_mut().take(self.filled) {
             let Some(row) = &work.row else { continue };
             work.canonical.set_from_file_row(declared.dtype, &work.raw);
-            work.facts = Some(Facts::derive(&work.canonical, row, declared, &mut self.scratch));
-            if let Err(error) = self.compressor.compress_row(&work.canonical, &mut work.body) {
+            work.facts = Some(Facts::derive(&work.canonical, row, declared, &mut tools.scratch));
+            if let Err(error) = tools.compressor.compress_row(&work.canonical, &mut work.body) {
                 self.error = Some(error);
             }
             work.crc = page_crc(&work.body);

@@ -164,23 +164,35 @@ fn utf16_order(a: &str, b: &str) -> Ordering {
 /// RFC 8785 section 3.2.2.2.
 fn write_string(text: &str, out: &mut String) {
     out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{8}' => out.push_str("\\b"),
-            '\t' => out.push_str("\\t"),
-            '\n' => out.push_str("\\n"),
-            '\u{c}' => out.push_str("\\f"),
-            '\r' => out.push_str("\\r"),
-            c if c < ' ' => {
-                // Writing to a String cannot fail.
-                let _ignored = write!(out, "\\u{:04x}", u32::from(c));
-            }
-            c => out.push(c),
+    let mut rest = text;
+    while let Some((plain, special, after)) = split_at_special(rest) {
+        out.push_str(plain);
+        match special {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            8 => out.push_str("\\b"),
+            b'\t' => out.push_str("\\t"),
+            b'\n' => out.push_str("\\n"),
+            12 => out.push_str("\\f"),
+            b'\r' => out.push_str("\\r"),
+            // Writing to a String cannot fail.
+            c => drop(write!(out, "\\u{c:04x}")),
         }
+        rest = after;
     }
+    out.push_str(rest);
     out.push('"');
+}
+
+/// Splits at the first byte that a string has only as an escape, or that ends it.
+fn split_at_special(text: &str) -> Option<(&str, u8, &str)> {
+    let at = text.bytes().position(is_special)?;
+    let (plain, rest) = text.split_at_checked(at)?;
+    Some((plain, *rest.as_bytes().first()?, rest.get(1..)?))
+}
+
+fn is_special(byte: u8) -> bool {
+    matches!(byte, b'"' | b'\\' | 0..=0x1f)
 }
 
 /// Whether a number is written as a canonical document writes it.
@@ -354,11 +366,10 @@ impl Parser<'_> {
         self.expect(b'"')?;
         let mut out = String::new();
         loop {
-            let start = self.at;
-            while !matches!(self.peek(), None | Some(b'"' | b'\\' | 0..=0x1f)) {
-                self.bump();
-            }
-            out.push_str(self.text.get(start..self.at).unwrap_or_default());
+            let rest = self.text.get(self.at..).unwrap_or_default();
+            let plain = split_at_special(rest).map_or(rest, |(plain, ..)| plain);
+            out.push_str(plain);
+            self.at = self.at.saturating_add(plain.len());
             match self.bump() {
                 Some(b'"') => return Ok(out),
                 Some(b'\\') => out.push(self.escape()?),
@@ -466,6 +477,23 @@ mod tests {
         let names = ["null", "false", "1", "\"\"", "[]", "{}"];
         let names = names.map(|text| Json::parse(text.as_bytes()).unwrap().type_name());
         assert_eq!(names, ["null", "a boolean", "a number", "a string", "an array", "an object"]);
+    }
+
+    #[test]
+    fn every_character_comes_back_wherever_it_stands() {
+        for c in (0..0x250).filter_map(char::from_u32).chain("€😀".chars()) {
+            for text in [format!("{c}"), format!("a{c}"), format!("{c}a"), format!("é{c}{c}€\"")] {
+                let json = Json::String(text.clone());
+                let written = json.to_canonical().unwrap();
+                assert_eq!(written, serde_json::to_string(&text).unwrap());
+                assert_eq!(Json::parse(written.as_bytes()).unwrap(), json);
+            }
+        }
+        let text = Json::String("\u{8}\t\n\u{c}\r\u{0}\u{1f}\"\\/\u{7f}".to_owned()).to_text();
+        assert_eq!(text, "\"\\b\\t\\n\\f\\r\\u0000\\u001f\\\"\\\\/\u{7f}\"");
+        for text in ["\"a", "\"a\\", "\"a\nb\"", "\"a\u{1f}\""] {
+            assert!(Json::parse(text.as_bytes()).is_err(), "{text:?}");
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(super) fn prove(context: &mut Context<'_>, args: &ProveArgs) -> Result<Statu
     };
     let key = parse_row(&args.row).ok_or_else(usage)?;
     let store = Store::open(&context.store)?;
-    let catalog = Catalog::load(&store)?;
+    let catalog = Catalog::load_one(&store, &args.what)?;
     if !catalog.log.refusals.is_empty() {
         return context.refused("store: ", &catalog.log.refusals);
     }

@@ -7,7 +7,7 @@ use super::page::{Encoding, PageHeader};
 use super::thrift::{Reader, Struct, write_varint};
 use super::{CREATED_BY, MAGIC, ShardFault};
 use crate::id::long;
-use crate::row::{FIELDS, Field, Interner, Kind, Row, Value, is_canonical_x};
+use crate::row::{FIELDS, Field, Interner, Kind, ROW_DOMAIN, Row, Value, is_canonical_x};
 
 /// The most rows of one shard.
 pub const MAX_SHARD_ROWS: u64 = 65_536;
@@ -132,31 +132,13 @@ fn encode_column(rows: &[Row], index: usize, field: &Field) -> Vec<u8> {
 /// # Errors
 /// When the bytes are not exactly those that [`encode`] gives for `count` rows.
 pub fn decode(file: &[u8], count: u64) -> Result<Vec<Row>, ShardFault> {
-    let mut rest = file.strip_prefix(MAGIC).ok_or_else(|| ShardFault::new("PAR1 at the start", "other bytes"))?;
-    let mut rows = Vec::new();
+    let columns = Column::all(file, count)?;
+    // The first column is required: four bytes a row are there before room is made for the rows.
+    let there = columns.first().map_or(0, |column| column.values.len() / 4);
+    let mut rows = vec![Row::default(); there];
     let mut interner = Interner::default();
-    for (index, field) in FIELDS.iter().enumerate() {
-        let page = long(index);
-        let (header, len) = PageHeader::decode(rest, Encoding::Plain).map_err(|fault| fault.in_page(page))?;
-        let size = usize::try_from(header.compressed).unwrap_or(usize::MAX);
-        let body = rest.get(len..).and_then(|rest| rest.get(..size)).ok_or_else(|| {
-            let found = format!("a page that claims {size} bytes");
-            ShardFault::new(format!("at most the {} bytes that are left", rest.len()), found).in_page(page)
-        })?;
-        if u64::from(header.values) != count {
-            let fault = ShardFault::new(format!("{count} values"), header.values.to_string());
-            return Err(fault.in_page(page));
-        }
-        if index == 0 {
-            // The first column is required: four bytes a row are there before room is made for the rows.
-            if long(body.len()) != count * 4 {
-                let fault = ShardFault::new(format!("{} bytes", count * 4), body.len().to_string());
-                return Err(fault.in_page(page));
-            }
-            rows.resize(body.len() / 4, Row::default());
-        }
-        decode_column(body, index, field, &mut rows, &mut interner).map_err(|fault| fault.in_page(page))?;
-        rest = rest.get(len + size..).unwrap_or_default();
+    for (index, column) in columns.into_iter().enumerate() {
+        decode_column(column, index, &mut rows, &mut interner).map_err(|fault| fault.in_page(long(index)))?;
     }
     if encode(&rows) == file {
         Ok(rows)
@@ -166,39 +148,15 @@ pub fn decode(file: &[u8], count: u64) -> Result<Vec<Row>, ShardFault> {
 }
 
 fn decode_column(
-    body: &[u8],
+    mut column: Column<'_>,
     index: usize,
-    field: &Field,
     rows: &mut [Row],
     interner: &mut Interner,
 ) -> Result<(), ShardFault> {
-    let short = || ShardFault::new(format!("values of {} for every row", field.name), "too few bytes");
-    let (levels, mut values) = if field.required {
-        (None, body)
-    } else {
-        let (len, rest) = body.split_first_chunk::<4>().ok_or_else(short)?;
-        let len = usize::try_from(u32::from_le_bytes(*len)).map_err(|_| short())?;
-        let (levels, values) = rest.split_at_checked(len).ok_or_else(short)?;
-        (Some(levels), values)
-    };
-    let mut levels = levels.map(|bytes| (Reader::new(bytes), bytes));
-    let mut run = (true, u64::MAX);
-    if levels.is_some() {
-        run = (false, 0);
-    }
+    let field = column.field;
     for row in rows.iter_mut() {
-        while run.1 == 0 {
-            let (reader, bytes) = levels.as_mut().ok_or_else(short)?;
-            let len = reader.varint().ok_or_else(short)?;
-            let level = bytes.get(reader.at).copied().ok_or_else(short)?;
-            reader.at += 1;
-            run = (level == 1, len >> 1);
-        }
-        run.1 -= 1;
-        if !run.0 {
-            continue;
-        }
-        let value = take_value(field.kind, &mut values, interner).ok_or_else(short)?;
+        let Some(bytes) = column.next()? else { continue };
+        let value = value(field.kind, bytes, interner).ok_or_else(|| column.short())?;
         if let (Value::Text(text), "x") = (&value, field.name)
             && !is_canonical_x(text)
         {
@@ -207,26 +165,133 @@ fn decode_column(
         row.set(index, value)
             .map_err(|fault| ShardFault::new(format!("{}: {}", fault.field, fault.expected), fault.found))?;
     }
-    if values.is_empty() { Ok(()) } else { Err(ShardFault::new("no bytes after the values", values.len().to_string())) }
+    if column.values.is_empty() {
+        Ok(())
+    } else {
+        Err(ShardFault::new("no bytes after the values", column.values.len().to_string()))
+    }
 }
 
-fn take_value(kind: Kind, values: &mut &[u8], interner: &mut Interner) -> Option<Value> {
-    fn take<'a, const N: usize>(values: &mut &'a [u8]) -> Option<&'a [u8; N]> {
-        let (head, rest) = values.split_first_chunk()?;
-        *values = rest;
-        Some(head)
-    }
+fn value(kind: Kind, bytes: &[u8], interner: &mut Interner) -> Option<Value> {
     Some(match kind {
-        Kind::Int32 => Value::Int32(u32::from_le_bytes(*take(values)?)),
-        Kind::Int64 => Value::Int64(u64::from_le_bytes(*take(values)?)),
-        Kind::Digest => Value::Digest(*take(values)?),
-        Kind::Text => {
-            let len = usize::try_from(u32::from_le_bytes(*take(values)?)).ok()?;
-            let (text, rest) = values.split_at_checked(len)?;
-            *values = rest;
-            Value::Text(interner.intern(std::str::from_utf8(text).ok()?))
-        }
+        Kind::Int32 => Value::Int32(u32::from_le_bytes(bytes.try_into().ok()?)),
+        Kind::Int64 => Value::Int64(u64::from_le_bytes(bytes.try_into().ok()?)),
+        Kind::Digest => Value::Digest(bytes.try_into().ok()?),
+        Kind::Text => Value::Text(interner.intern(std::str::from_utf8(bytes).ok()?)),
     })
+}
+
+/// The row records of a shard's file, one after the other, as its columns have them. Whether they are records of rows, and whether the rest of
+/// the file is what they imply, is not looked at: for one who has a root to compare them with.
+pub struct Records<'a> {
+    columns: Vec<Column<'a>>,
+    left: u64,
+}
+
+impl<'a> Records<'a> {
+    /// Of `count` rows.
+    ///
+    /// # Errors
+    /// When the file does not begin with a page of so many values for each column.
+    pub fn new(file: &'a [u8], count: u64) -> Result<Self, ShardFault> {
+        Ok(Self { columns: Column::all(file, count)?, left: count })
+    }
+
+    /// Writes the next record into `out`, replacing what is there; false after the last.
+    ///
+    /// # Errors
+    /// When a column is too short.
+    pub fn next(&mut self, out: &mut Vec<u8>) -> Result<bool, ShardFault> {
+        let Some(left) = self.left.checked_sub(1) else { return Ok(false) };
+        self.left = left;
+        out.clear();
+        out.extend_from_slice(ROW_DOMAIN);
+        for (page, column) in self.columns.iter_mut().enumerate() {
+            let Some(bytes) = column.next().map_err(|fault| fault.in_page(long(page)))? else { continue };
+            if column.field.tag != 0 {
+                out.push(column.field.tag);
+                out.extend_from_slice(&u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes());
+            }
+            out.extend_from_slice(bytes);
+        }
+        Ok(true)
+    }
+}
+
+/// What is left of a column: which rows have a value, and the values.
+struct Column<'a> {
+    field: &'static Field,
+    /// Where not all rows have one
+    levels: Reader<'a>,
+    run: (bool, u64),
+    values: &'a [u8],
+}
+
+impl<'a> Column<'a> {
+    /// All columns of a file of `count` rows, each as its page's body has it.
+    fn all(file: &'a [u8], count: u64) -> Result<Vec<Self>, ShardFault> {
+        let mut rest = file.strip_prefix(MAGIC).ok_or_else(|| ShardFault::new("PAR1 at the start", "other bytes"))?;
+        let mut columns = Vec::with_capacity(FIELDS.len());
+        for (page, field) in (0..).zip(&FIELDS) {
+            let (header, len) = PageHeader::decode(rest, Encoding::Plain).map_err(|fault| fault.in_page(page))?;
+            let size = usize::try_from(header.compressed).unwrap_or(usize::MAX);
+            let body = rest.get(len..).and_then(|rest| rest.get(..size)).ok_or_else(|| {
+                let found = format!("a page that claims {size} bytes");
+                ShardFault::new(format!("at most the {} bytes that are left", rest.len()), found).in_page(page)
+            })?;
+            if u64::from(header.values) != count {
+                let fault = ShardFault::new(format!("{count} values"), header.values.to_string());
+                return Err(fault.in_page(page));
+            }
+            if page == 0 && long(body.len()) != count * 4 {
+                let fault = ShardFault::new(format!("{} bytes", count * 4), body.len().to_string());
+                return Err(fault.in_page(page));
+            }
+            columns.push(Self::of(field, body).map_err(|fault| fault.in_page(page))?);
+            rest = rest.get(len + size..).unwrap_or_default();
+        }
+        Ok(columns)
+    }
+
+    fn of(field: &'static Field, body: &'a [u8]) -> Result<Self, ShardFault> {
+        let mut column = Self { field, levels: Reader::new(&[]), run: (true, u64::MAX), values: body };
+        if !field.required {
+            let (len, rest) = body.split_first_chunk::<4>().ok_or_else(|| column.short())?;
+            let parts = usize::try_from(u32::from_le_bytes(*len)).ok().and_then(|len| rest.split_at_checked(len));
+            let (levels, values) = parts.ok_or_else(|| column.short())?;
+            column = Self { field, levels: Reader::new(levels), run: (false, 0), values };
+        }
+        Ok(column)
+    }
+
+    /// The bytes of the next row's value, as a record has them; none where the row has no value.
+    fn next(&mut self) -> Result<Option<&'a [u8]>, ShardFault> {
+        while self.run.1 == 0 {
+            let run = self.levels.varint().and_then(|len| Some((self.levels.byte()? == 1, len >> 1)));
+            self.run = run.ok_or_else(|| self.short())?;
+        }
+        self.run.1 -= 1;
+        if !self.run.0 {
+            return Ok(None);
+        }
+        let len = match self.field.kind {
+            Kind::Int32 => Some(4),
+            Kind::Int64 => Some(8),
+            Kind::Digest => Some(32),
+            Kind::Text => self.values.split_first_chunk().and_then(|(len, rest)| {
+                self.values = rest;
+                usize::try_from(u32::from_le_bytes(*len)).ok()
+            }),
+        };
+        let parts = len.and_then(|len| self.values.split_at_checked(len));
+        let (value, rest) = parts.ok_or_else(|| self.short())?;
+        self.values = rest;
+        Ok(Some(value))
+    }
+
+    fn short(&self) -> ShardFault {
+        ShardFault::new(format!("values of {} for every row", self.field.name), "too few bytes")
+    }
 }
 
 #[cfg(test)]
@@ -254,6 +319,19 @@ mod tests {
     fn rows_round_trip() {
         let rows = sample();
         assert_eq!(decode(&encode(&rows), 9).unwrap(), rows);
+    }
+
+    #[test]
+    fn the_records_are_those_of_the_rows() {
+        let rows = sample();
+        let file = encode(&rows);
+        let (mut records, mut found, mut expected) = (Records::new(&file, 9).unwrap(), Vec::new(), Vec::new());
+        for row in &rows {
+            row.write_record(&mut expected);
+            assert_eq!(records.next(&mut found), Ok(true));
+            assert_eq!(found, expected);
+        }
+        assert_eq!(records.next(&mut found), Ok(false));
     }
 
     #[test]

@@ -148,7 +148,8 @@ impl<'a> Reader<'a> {
         Self { bytes, at: 0 }
     }
 
-    fn byte(&mut self) -> Option<u8> {
+    /// Takes a byte.
+    pub(super) fn byte(&mut self) -> Option<u8> {
         let byte = self.bytes.get(self.at).copied()?;
         self.at = self.at.checked_add(1)?;
         Some(byte)

@@ -33,16 +33,22 @@ pub(super) struct ScoresPass {
 }
 
 thread_local! {
-    /// To make one takes longer than to decompress a small capture.
-    static DECOMPRESSOR: RefCell<Decompressor> = RefCell::default();
+    /// One a thread: of slots there are several, and to make a decompressor takes longer than to decompress a small capture.
+    static TOOLS: RefCell<Tools> = RefCell::default();
 }
 
-/// Rows that one thread works on at a time, with room for it.
+/// What a thread needs to work on a row.
+#[derive(Default)]
+struct Tools {
+    decompressor: Decompressor,
+    room: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+/// Rows that one thread works on at a time.
 struct Slot {
     rows: Vec<RowWork>,
     filled: usize,
-    room: Vec<u8>,
-    scratch: Vec<u8>,
 }
 
 #[derive(Default)]
@@ -399,19 +405,19 @@ impl Pass<'_, '_> {
 
 impl Slot {
     fn new(rows: usize) -> Self {
-        let rows = (0..rows).map(|_| RowWork::default()).collect();
-        Self { rows, filled: 0, room: Vec::new(), scratch: Vec::new() }
+        Self { rows: (0..rows).map(|_| RowWork::default()).collect(), filled: 0 }
     }
 
     fn work(&mut self, declared: &ScoresDeclaration, vocab: u32, rows: &[Row]) {
-        for work in self.rows.iter_mut().take(self.filled) {
-            let Some(row) = rows.get(work.index) else { continue };
-            let room = &mut self.room;
-            let decoded = DECOMPRESSOR.with_borrow_mut(|tool| decode_page(&work.page, vocab, tool, room));
-            work.result = Some(decoded.map(|planes| {
-                work.canonical.set_from_planes(planes);
-                Facts::derive(&work.canonical, row, declared, &mut self.scratch)
-            }));
-        }
+        TOOLS.with_borrow_mut(|Tools { decompressor, room, scratch }| {
+            for work in self.rows.iter_mut().take(self.filled) {
+                let Some(row) = rows.get(work.index) else { continue };
+                let decoded = decode_page(&work.page, vocab, decompressor, room);
+                work.result = Some(decoded.map(|planes| {
+                    work.canonical.set_from_planes(planes);
+                    Facts::derive(&work.canonical, row, declared, scratch)
+                }));
+            }
+        });
     }
 }

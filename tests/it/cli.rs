@@ -8,9 +8,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use witnessmark::catalog::Catalog;
 use witnessmark::digest::{Blake3, Sha256};
 use witnessmark::id::{CaptureId, ObjectId};
 use witnessmark::refusal::Rule;
+use witnessmark::store::Store;
 
 use crate::forge;
 use crate::support::{Bench, Run, assert_unchanged, embedded, files, listing, objects};
@@ -105,6 +107,25 @@ fn names() {
     assert_eq!((run.status, run.refused()), (2, vec!["name-taken".to_owned()]));
     assert_unchanged(&bench.store(), &before);
     assert_eq!(bench.run(&["seal", "--as", "one", bench.path("one").to_str().unwrap()]).status, 0);
+}
+
+#[test]
+fn one_name_means_alone_what_it_means_among_all() {
+    let bench = Bench::quick();
+    let id = bench.seal(&synth(&bench, "one"));
+    bench.seal(&synth(&bench, "Two .."));
+    // A name that is also a prefix of an id.
+    let named = synth(&bench, "three");
+    let run = bench.run(&["seal".as_ref(), "--as".as_ref(), id[..9].as_ref(), named.as_os_str()]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    fs::write(bench.store().join("refs/runs/damaged"), "{}").unwrap();
+    let store = Store::open(&bench.store()).unwrap();
+    for name in ["one", "Two ..", "three", &id, &id[..8], &id[..9], "damaged", "nobody", "", ".", "one/"] {
+        let found = |catalog: Catalog<'_>| catalog.resolve(name, false).map_err(|error| error.to_string());
+        assert_eq!(found(Catalog::load_one(&store, name).unwrap()), found(Catalog::load(&store).unwrap()), "{name:?}");
+    }
+    let damaged = Catalog::load_one(&store, "damaged").unwrap();
+    assert_eq!((damaged.refusals.len(), Catalog::load_one(&store, "one").unwrap().refusals.len()), (1, 0));
 }
 
 #[test]

@@ -207,6 +207,30 @@ fn a_name_is_taken_once_also_at_the_same_moment() {
     assert_eq!(Log::load(&store).unwrap().entries.len(), 1);
 }
 
+/// The store is read when a rule asks for it, long after the batch was begun.
+#[test]
+fn a_replay_is_not_judged_without_the_store_that_it_asks() {
+    let bench = Bench::quick();
+    let mut replay = Synth::new("self-replay");
+    let source = json!({ "run_id": "elsewhere", "request_id": "r" });
+    replay.run["requests"][0]["continuation"].as_object_mut().unwrap().extend(source.as_object().unwrap().clone());
+    replay.write(&bench.path("replay"));
+    let alone = synth(&bench, "alone", |_| {});
+    let store = Store::create(&bench.store(), "0".repeat(32)).unwrap();
+    let meter = Meter::default();
+    let mut batch = Batch::new(&store, Codec::None, None, &meter).unwrap();
+    let names = bench.store().join("refs/runs");
+    fs::remove_dir(&names).unwrap();
+    fs::write(&names, "").unwrap();
+    assert!(batch.add(&bench.path("replay"), None).is_err());
+    fs::remove_file(&names).unwrap();
+    fs::create_dir(&names).unwrap();
+    batch.add(&alone, None).unwrap();
+    batch.add(&bench.path("replay"), None).unwrap();
+    let outcomes = batch.commit(Nanos(1)).unwrap();
+    assert!(matches!(outcomes.as_slice(), [Outcome::Sealed(_), Outcome::Sealed(_)]), "{outcomes:?}");
+}
+
 #[test]
 fn a_file_that_is_also_a_folder_is_refused() {
     let bench = Bench::quick();

@@ -4,7 +4,9 @@ use std::fs;
 
 use witnessmark::id::{CaptureId, Nanos, ObjectId};
 use witnessmark::log::Log;
-use witnessmark::manifest::Act;
+use witnessmark::manifest::{Act, Codec};
+use witnessmark::meter::Meter;
+use witnessmark::seal::{Batch, Outcome};
 use witnessmark::store::Store;
 
 use crate::support::{Bench, copy_folder, embedded, files};
@@ -59,6 +61,58 @@ fn sizes_that_are_not_there_are_a_wrong_command_line() {
         assert_eq!(bench.run(&[&["log", "prove"], sizes].concat()).status, 64, "{sizes:?}");
     }
     assert_eq!(bench.run(&["log", "prove", "0"]).status, 0);
+}
+
+#[test]
+fn an_act_is_logged_once_wherever_it_stands() {
+    let bench = Bench::quick();
+    let store = store(&bench);
+    grow(&store, 3);
+    let acts: Vec<Act> = Log::load(&store).unwrap().entries.iter().map(|entry| entry.act).collect();
+    let new =
+        Act::Seal(CaptureId(witnessmark::digest::Sha256([9; 32])), ObjectId(witnessmark::digest::Blake3([9; 32])));
+    let places = Log::append(&store, &[new, acts[1], new, acts[2]], Nanos(2), "test 1").unwrap();
+    assert_eq!(places, [(3, true), (1, false), (3, false), (2, false)]);
+    assert_eq!(Log::append(&store, &[acts[0], new], Nanos(3), "test 1").unwrap(), [(0, false), (3, false)]);
+    let log = Log::load(&store).unwrap();
+    assert_eq!((log.entries.len(), log.refusals), (4, vec![]));
+}
+
+#[test]
+fn a_seal_appends_to_the_log_as_it_is_under_the_lock() {
+    let bench = Bench::quick();
+    let store = store(&bench);
+    grow(&store, 2);
+    let meter = Meter::default();
+    let prepared = || {
+        let mut batch = Batch::new(&store, Codec::None, None, &meter).unwrap();
+        batch.add(&embedded("oracle-c1-rep0"), None).unwrap();
+        batch
+    };
+    let (first, second, third) = (prepared(), prepared(), prepared());
+    // It grows in between …
+    grow(&store, 3);
+    match first.commit(Nanos(2)).unwrap().as_slice() {
+        [Outcome::Sealed(sealed)] => assert_eq!((sealed.entry, sealed.already), (5, false)),
+        other => panic!("{other:?}"),
+    }
+    match second.commit(Nanos(3)).unwrap().as_slice() {
+        [Outcome::Sealed(sealed)] => assert_eq!((sealed.entry, sealed.already), (5, true)),
+        other => panic!("{other:?}"),
+    }
+    let log = Log::load(&store).unwrap();
+    assert_eq!((log.entries.len(), log.refusals), (6, vec![]));
+    // … or is damaged: an entry that nobody would look at otherwise is enough.
+    let entries = bench.store().join("log/entries");
+    let mut bytes = fs::read(&entries).unwrap();
+    let at = bytes.windows(6).position(|window| window == b"test 1").unwrap();
+    bytes[at] = b'T';
+    fs::write(&entries, &bytes).unwrap();
+    match third.commit(Nanos(4)).unwrap().as_slice() {
+        [Outcome::Refused(findings)] => assert_eq!(findings.refusals[0].rule.id(), "log-inconsistent"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(fs::read(&entries).unwrap(), bytes);
 }
 
 #[test]

@@ -7,7 +7,15 @@ use witnessmark::merkle::{
     Size, consistency_path, inclusion_path, is_consistent, leaf_hash, node_hash, root_from_inclusion, root_of,
 };
 
-use crate::support::{Bench, embedded};
+use witnessmark::catalog::Catalog;
+use witnessmark::manifest::Manifest;
+use witnessmark::prove::prove_row;
+use witnessmark::refusal::Rule;
+use witnessmark::shard::rows::{self, Records};
+use witnessmark::store::{Fault, Store};
+
+use crate::forge::Forge;
+use crate::support::{Bench, embedded, files};
 
 fn digest(text: &str) -> Sha256 {
     text.parse().unwrap()
@@ -295,6 +303,100 @@ fn every_row_is_proved_whatever_the_codec_and_only_its_own_page_is_needed() {
         }
         assert_eq!(bench.run(&["prove", "oracle-c4-rep0", &keys[0]]).status, 0);
     }
+}
+
+#[test]
+fn no_row_is_proved_from_a_damaged_rows_shard() {
+    let (bench, ..) = proved();
+    let is_rows = |path: &std::path::PathBuf| {
+        let bytes = fs::read(path).unwrap();
+        bytes.starts_with(b"PAR1") && bytes.windows(12).any(|window| window == b"prompt_index")
+    };
+    let shard = files(&bench.store().join("objects")).into_iter().find(is_rows).unwrap();
+    let good = fs::read(&shard).unwrap();
+    for at in (0..good.len()).step_by(61) {
+        let mut bad = good.clone();
+        bad[at] ^= 1;
+        fs::write(&shard, bad).unwrap();
+        let run = bench.run(&["prove", "oracle-c1-rep0", "0:22"]);
+        assert_eq!((run.status, run.refused()), (2, vec!["object-digest".to_owned()]), "byte {at}");
+    }
+}
+
+/// Who can hash gets no further than the row root: what is proved is right, whatever else the shard has.
+#[test]
+fn no_row_is_proved_from_a_rows_shard_that_was_hashed_again() {
+    let bench = Bench::quick();
+    let mut forge = Forge::of(&embedded("oracle-c1-rep0"));
+    forge.cut = 4;
+    let good = forge.manifest();
+    let (rows, root) = (forge.rows.clone(), bench.store());
+    let mut prove = |row: usize, edit: &dyn Fn(&mut Forge, &mut Manifest)| {
+        let mut manifest = good.clone();
+        edit(&mut forge, &mut manifest);
+        forge.publish(&root, &manifest);
+        let store = Store::open(&root).unwrap();
+        let catalog = Catalog::load(&store).unwrap();
+        let resolved = catalog.resolve("forged", false).unwrap();
+        match prove_row(&catalog, &resolved, rows[row].key, false) {
+            Ok(proof) => Ok(proof.unwrap().check().unwrap().row == rows[row]),
+            Err(Fault::Refused(refusal)) => Err(refusal.rule),
+            Err(Fault::Error(error)) => panic!("{error}"),
+        }
+    };
+    let shard = rows::encode(&rows[..4]);
+    for row in [0, 1, rows.len() - 1] {
+        assert_eq!(prove(row, &|_, _| {}), Ok(true), "as it was sealed");
+        let token = |forge: &mut Forge, manifest: &mut Manifest| {
+            let mut other = rows[..4].to_vec();
+            other[1].token_id.0 ^= 1;
+            manifest.row_shards[0] = forge.row_shard(rows::encode(&other), 4);
+        };
+        assert_eq!(prove(row, &token), Err(Rule::RootMismatch), "another token in the second row");
+        assert_eq!(prove(row, &|_, m| m.row_shards.swap(0, 1)), Err(Rule::RootMismatch));
+        assert_eq!(prove(row, &|_, m| m.row_shards.truncate(1)), Err(Rule::RootMismatch));
+        assert_eq!(prove(row, &|_, m| m.row_shards.clear()), Err(Rule::RootMismatch));
+        assert_eq!(prove(row, &|_, m| m.row_shards[0].rows = 3), Err(Rule::ShardNoncanonical));
+        for at in (row..shard.len()).step_by(37) {
+            let cut = |forge: &mut Forge, m: &mut Manifest| m.row_shards[0] = forge.row_shard(shard[..at].to_vec(), 4);
+            assert_ne!(prove(row, &cut), Ok(false), "cut at {at}");
+            let flip = |forge: &mut Forge, m: &mut Manifest| {
+                let mut bytes = shard.clone();
+                bytes[at] ^= 0x41;
+                m.row_shards[0] = forge.row_shard(bytes, 4);
+            };
+            assert_ne!(prove(row, &flip), Ok(false), "byte {at}");
+        }
+    }
+    assert_eq!(
+        prove(0, &|forge, m| m.row_shards[0] = forge.row_shard(shard[..400].to_vec(), 4)),
+        Err(Rule::ShardNoncanonical)
+    );
+}
+
+/// A capture of what is no row: its root is right, and still nothing is proved.
+#[test]
+fn a_record_that_is_no_rows_is_not_proved() {
+    let bench = Bench::quick();
+    let mut forge = Forge::of(&embedded("oracle-c1-rep0"));
+    let mut manifest = forge.manifest();
+    let good = rows::encode(&forge.rows);
+    let at = good.windows(6).position(|window| window == b"decode").unwrap();
+    let mut bytes = good.clone();
+    bytes[at..at + 6].copy_from_slice(b"DECODE");
+    let mut records = Records::new(&bytes, manifest.capture.rows).unwrap();
+    let (mut record, mut leaves) = (Vec::new(), Vec::new());
+    while records.next(&mut record).unwrap() {
+        leaves.push(leaf_hash(&record));
+    }
+    manifest.capture.row_root = root_of(&leaves);
+    manifest.row_shards[0] = forge.row_shard(bytes, manifest.capture.rows);
+    forge.publish(&bench.store(), &manifest);
+    let keys: Vec<String> =
+        forge.rows.iter().map(|row| format!("{}:{}", row.key.request.prompt_index, row.key.position)).collect();
+    let refused: Vec<Vec<String>> = keys.iter().map(|key| bench.run(&["prove", "forged", key]).refused()).collect();
+    assert_eq!(refused.iter().filter(|rules| rules.is_empty()).count(), keys.len() - 1);
+    assert!(refused.contains(&vec!["shard-noncanonical".to_owned()]), "{refused:?}");
 }
 
 #[test]
