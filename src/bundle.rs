@@ -340,9 +340,9 @@ pub fn unbundle(
                 Ok(found) => drop(named.insert(object.object, found)),
                 Err(refusal) => refusals.push(refusal),
             }
-            (staging.add_bytes(&bytes)?, long(bytes.len()))
+            (staging.add_bytes(&bytes, "write a document into")?, long(bytes.len()))
         } else {
-            staging.add_stream(part)?
+            staging.add_stream(part, "copy an object into")?
         };
         meter.add(object.bytes);
         if found != (object.object, object.bytes) {
