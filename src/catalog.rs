@@ -13,6 +13,7 @@ use crate::digest::Sha256;
 use crate::id::{CaptureId, ObjectId, RowKey, TokenId};
 use crate::log::Log;
 use crate::manifest::{BundleHeader, Document, DocumentAct, Entry, Head, MAX_DOCUMENT, Manifest, REF_SCHEMA, Ref};
+use crate::near::did_you_mean;
 use crate::proof::check_header;
 use crate::refusal::{Refusal, Rule, Subject};
 use crate::row::{MAX_NAME, claims};
@@ -52,10 +53,12 @@ pub struct Imported {
 #[derive(Debug, thiserror::Error)]
 pub enum NameError {
     /// Nothing has it
-    #[error("no capture of this store has the id, a prefix of eight digits or more, or the run id {name:?}")]
+    #[error("no capture of this store has the id, a prefix of eight digits or more, or the run id {name:?}{meant}")]
     Unknown {
         /// The name
         name: String,
+        /// Which run id may be meant, as a question
+        meant: String,
     },
     /// Several have it
     #[error("{name:?} could mean: {}", meanings.join(", "))]
@@ -313,7 +316,10 @@ impl<'a> Catalog<'a> {
             let resolved = Resolved { capture, manifests: self.manifests_of(capture) };
             meanings.entry(format!("capture {capture}")).or_insert(resolved);
         }
-        let unknown = || NameError::Unknown { name: name.to_owned() };
+        let unknown = || {
+            let meant = did_you_mean(name, self.names.keys().map(String::as_str));
+            NameError::Unknown { name: name.to_owned(), meant }
+        };
         if meanings.len() > 1 {
             return Err(NameError::Ambiguous { name: name.to_owned(), meanings: meanings.into_keys().collect() });
         }
