@@ -325,7 +325,7 @@ pub fn unbundle(
     }
     let acts: BTreeMap<ObjectId, Act> =
         header.entries.iter().map(|proved| (head_object(&proved.entry), proved.entry.act)).collect();
-    meter.expect(header.objects.iter().map(|object| object.bytes).sum());
+    header.objects.iter().for_each(|object| meter.expect(object.bytes));
     let mut staging = store.stage()?;
     let mut named: BTreeMap<ObjectId, Named> = BTreeMap::new();
     for object in &header.objects {

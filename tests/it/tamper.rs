@@ -468,6 +468,12 @@ fn manifests_that_were_hashed_again_are_refused() {
         let manifest = edited(&|m| m.capture.attachments = paths.iter().map(|path| attachment(path)).collect());
         assert_eq!(forged(&bench, &mut forge, &manifest), set(expected), "{paths:?}");
     }
+
+    // More bytes than can be counted, of objects that have other lengths.
+    let vast = |n: usize| Attachment { bytes: (1 << 53) - 1, ..attachment(&format!("{n:04}")) };
+    let manifest = edited(&|m| m.capture.attachments = (0..2049).map(vast).collect());
+    assert_eq!(manifest.bytes(), u64::MAX);
+    assert_eq!(forged(&bench, &mut forge, &manifest), set(&["object-digest"]));
 }
 
 #[test]
