@@ -340,9 +340,9 @@ pub fn unbundle(
                 Ok(found) => drop(named.insert(object.object, found)),
                 Err(refusal) => refusals.push(refusal),
             }
-            (staging.add_bytes(&bytes, "write a document into")?, long(bytes.len()))
+            (staging.add_bytes(&bytes, "write a document into the store")?, long(bytes.len()))
         } else {
-            staging.add_stream(part, "copy an object into")?
+            staging.add_stream(part, "copy an object into the store")?
         };
         meter.add(object.bytes);
         if found != (object.object, object.bytes) {

@@ -207,7 +207,7 @@ impl<'a> Batch<'a> {
         }
         self.taken.insert(name.clone(), capture);
         self.outputs.extend(own);
-        let manifest_id = self.staging.add_bytes(&document::encode(&manifest)?, "write a manifest into")?;
+        let manifest_id = self.staging.add_bytes(&document::encode(&manifest)?, "write a manifest into the store")?;
         Ok(Ok(Prepared { capture, manifest_id, manifest, name, given, findings }))
     }
 
@@ -346,7 +346,7 @@ impl CaptureWriter<'_, '_> {
         let (row_root, score_root) = row::roots(&capture.rows);
         let mut attachments = Vec::new();
         for (path, file) in capture.attachments {
-            let (object, bytes) = self.staging.add_stream(file, "copy an attachment into")?;
+            let (object, bytes) = self.staging.add_stream(file, "copy an attachment into the store")?;
             attachments.push(Attachment { blake3: object.0, bytes, path });
         }
         let document = CaptureDocument {
@@ -362,7 +362,7 @@ impl CaptureWriter<'_, '_> {
         let manifest = Manifest {
             capture: document,
             row_shards: self.rows(&capture.rows)?,
-            run_object: self.staging.add_bytes(&capture.run_bytes, "write run.json into")?,
+            run_object: self.staging.add_bytes(&capture.run_bytes, "write run.json into the store")?,
             schema: MANIFEST_SCHEMA.to_owned(),
             score_shards: pass.map(|pass| pass.shards).unwrap_or_default(),
             writer: Writer::this(),
@@ -385,7 +385,7 @@ impl CaptureWriter<'_, '_> {
             let count = rest.iter().take(most).map(fits).take_while(|fits| *fits).count().max(1);
             let (shard, after) = rest.split_at(count);
             let file = row_shard::encode(shard);
-            let object = self.staging.add_bytes(&file, "write a rows shard into")?;
+            let object = self.staging.add_bytes(&file, "write a rows shard into the store")?;
             shards.push(RowShard { bytes: long(file.len()), object, rows: long(count) });
             rest = after;
         }
@@ -493,7 +493,7 @@ impl Slot {
     }
 }
 
-const WRITE_SCORES: &str = "write a scores shard into";
+const WRITE_SCORES: &str = "write a scores shard into the store";
 
 type OpenShard = (ScoresWriter<BufWriter<File>>, PathBuf);
 

@@ -586,7 +586,7 @@ impl Store {
             alive.lock_shared()?;
             Ok((folder, alive))
         };
-        let (folder, alive) = make().map_err(io_error("write into", &self.root))?;
+        let (folder, alive) = make().map_err(io_error("write into the store", &self.root))?;
         Ok(Staging { store: self, _alive: alive, folder, count: 0, ready: Vec::new() })
     }
 }
@@ -692,8 +692,8 @@ pub struct Mark {
 }
 
 impl Staging<'_> {
-    /// That something could not be staged; `act` ends before the store, such as "write run.json into". The path of a staged file says nothing to
-    /// anybody.
+    /// That something could not be staged; `act` ends before the store's path, such as "write run.json into the store". The path of a
+    /// staged file says nothing to anybody.
     pub fn error(&self, act: &'static str) -> impl FnOnce(io::Error) -> StoreError {
         io_error(act, &self.store.root)
     }

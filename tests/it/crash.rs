@@ -113,7 +113,7 @@ fn each_call_failing_once() {
     }
     // What was being written, and into which store.
     for what in ["a scores shard", "a rows shard", "run.json", "a manifest"] {
-        assert!(said.contains(&format!("cannot write {what} into ")), "{what}: {said}");
+        assert!(said.contains(&format!("cannot write {what} into the store ")), "{what}: {said}");
     }
     assert!(points > 30, "only {points} points were tried");
     eprintln!("{points} fault points");
