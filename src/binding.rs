@@ -56,6 +56,69 @@ pub const IDENTIFYING: [&str; 26] = [
 /// Keys that two runs of one configuration do not share. They are no bindings: `diff` counts them as incidental.
 const INCIDENTAL: [&str; 5] = ["cut_from", "requests", "run_id", "run_nonce", "scores.f32_sha256_at_capture"];
 
+/// All bindings that the format describes. run.json may give others too.
+pub const DESCRIBED: [&str; 51] = [
+    "corpus",
+    "cut_from.note",
+    "cut_from.run_json_sha256",
+    "device.kind",
+    "device.name",
+    "device.runtime",
+    "engine.attention",
+    "engine.binary_sha256",
+    "engine.commit",
+    "engine.execution",
+    "engine.framework",
+    "engine.name",
+    "engine.version",
+    "eos_token_ids",
+    "extraction",
+    "mode",
+    "model.files",
+    "model.id",
+    "model.kv_dtype",
+    "model.transform",
+    "model.weights_dtype",
+    "requests",
+    "role",
+    "rows",
+    "run_id",
+    "run_nonce",
+    "sampling.ignore_eos",
+    "sampling.max_new_tokens",
+    "sampling.method",
+    "sampling.seed",
+    "sampling.temperature",
+    "sampling.tie",
+    "schedule.batching",
+    "schedule.prefix_caching",
+    "schedule.requested_concurrency",
+    "schedule.slots",
+    "schedule.speculation",
+    "schedule.step",
+    "schema",
+    "scores.byte_order",
+    "scores.dtype",
+    "scores.f32_sha256_at_capture",
+    "scores.file",
+    "scores.kind",
+    "scores.masked_token_ids",
+    "scores.rows",
+    "scores.semantic_point",
+    "scores.vocab_size",
+    "tokenizer.files",
+    "tokenizer.source",
+    "tokenizer.vocab_size",
+];
+
+/// Whether the format describes what is at a dotted path, something below it, or what it is a part of.
+#[must_use]
+pub fn is_described(path: &str) -> bool {
+    let within =
+        |part: &str, whole: &str| part.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    DESCRIBED.iter().any(|known| within(path, known) || within(known, path))
+}
+
 /// How a run was driven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

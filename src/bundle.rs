@@ -325,7 +325,7 @@ pub fn unbundle(
     }
     let acts: BTreeMap<ObjectId, Act> =
         header.entries.iter().map(|proved| (head_object(&proved.entry), proved.entry.act)).collect();
-    meter.expect(header.objects.iter().map(|object| object.bytes).sum());
+    header.objects.iter().for_each(|object| meter.expect(object.bytes));
     let mut staging = store.stage()?;
     let mut named: BTreeMap<ObjectId, Named> = BTreeMap::new();
     for object in &header.objects {
@@ -340,9 +340,9 @@ pub fn unbundle(
                 Ok(found) => drop(named.insert(object.object, found)),
                 Err(refusal) => refusals.push(refusal),
             }
-            (staging.add_bytes(&bytes)?, long(bytes.len()))
+            (staging.add_bytes(&bytes, "write a document into the store")?, long(bytes.len()))
         } else {
-            staging.add_stream(part)?
+            staging.add_stream(part, "copy an object into the store")?
         };
         meter.add(object.bytes);
         if found != (object.object, object.bytes) {

@@ -13,6 +13,7 @@ use crate::digest::Sha256;
 use crate::id::{CaptureId, ObjectId, RowKey, TokenId};
 use crate::log::Log;
 use crate::manifest::{BundleHeader, Document, DocumentAct, Entry, Head, MAX_DOCUMENT, Manifest, REF_SCHEMA, Ref};
+use crate::near::did_you_mean;
 use crate::proof::check_header;
 use crate::refusal::{Refusal, Rule, Subject};
 use crate::row::{MAX_NAME, claims};
@@ -52,10 +53,12 @@ pub struct Imported {
 #[derive(Debug, thiserror::Error)]
 pub enum NameError {
     /// Nothing has it
-    #[error("no capture of this store has the id, a prefix of eight digits or more, or the run id {name:?}")]
+    #[error("no capture of this store has the id, a prefix of eight digits or more, or the run id {name:?}{meant}")]
     Unknown {
         /// The name
         name: String,
+        /// Which run id may be meant, as a question
+        meant: String,
     },
     /// A document has it
     #[error("{name:?} is no capture but the {what} {subject} of the log", what = act.name())]
@@ -336,10 +339,11 @@ impl<'a> Catalog<'a> {
         let unknown = || {
             let named =
                 |document: &Document| hex && name.len() >= MIN_PREFIX && document.subject.to_string().starts_with(name);
-            match self.documents().find(|(_, document)| named(document)) {
-                Some((act, document)) => NameError::Document { name: name.to_owned(), act, subject: document.subject },
-                None => NameError::Unknown { name: name.to_owned() },
+            if let Some((act, document)) = self.documents().find(|(_, document)| named(document)) {
+                return NameError::Document { name: name.to_owned(), act, subject: document.subject };
             }
+            let meant = did_you_mean(name, self.names.keys().map(String::as_str));
+            NameError::Unknown { name: name.to_owned(), meant }
         };
         if meanings.len() > 1 {
             return Err(NameError::Ambiguous { name: name.to_owned(), meanings: meanings.into_keys().collect() });

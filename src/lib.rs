@@ -23,6 +23,7 @@ pub mod log;
 pub mod manifest;
 pub mod merkle;
 pub mod meter;
+pub mod near;
 pub mod note;
 pub mod numerics;
 pub mod pipeline;

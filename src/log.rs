@@ -401,7 +401,7 @@ impl Log {
     ) -> Result<(Document, usize, bool), Fault> {
         let document = Document::of(bytes);
         let mut staging = store.stage()?;
-        staging.add_bytes(bytes)?;
+        staging.add_bytes(bytes, "write a document into the store")?;
         if let Some(damaged) = staging.commit()?.into_values().next() {
             return Err(Fault::Refused(damaged));
         }

@@ -219,7 +219,7 @@ impl<'a> Batch<'a> {
         }
         self.taken.insert(name.clone(), capture);
         self.outputs.extend(own);
-        let manifest_id = self.staging.add_bytes(&document::encode(&manifest)?)?;
+        let manifest_id = self.staging.add_bytes(&document::encode(&manifest)?, "write a manifest into the store")?;
         Ok(Ok(Prepared { capture, manifest_id, manifest, name, given, named: false, findings }))
     }
 
@@ -358,7 +358,7 @@ impl CaptureWriter<'_, '_> {
         let (row_root, score_root) = row::roots(&capture.rows);
         let mut attachments = Vec::new();
         for (path, file) in capture.attachments {
-            let (object, bytes) = self.staging.add_stream(file)?;
+            let (object, bytes) = self.staging.add_stream(file, "copy an attachment into the store")?;
             attachments.push(Attachment { blake3: object.0, bytes, path });
         }
         let document = CaptureDocument {
@@ -374,7 +374,7 @@ impl CaptureWriter<'_, '_> {
         let manifest = Manifest {
             capture: document,
             row_shards: self.rows(&capture.rows)?,
-            run_object: self.staging.add_bytes(&capture.run_bytes)?,
+            run_object: self.staging.add_bytes(&capture.run_bytes, "write run.json into the store")?,
             schema: MANIFEST_SCHEMA.to_owned(),
             score_shards: pass.map(|pass| pass.shards).unwrap_or_default(),
             writer: Writer::this(),
@@ -397,7 +397,7 @@ impl CaptureWriter<'_, '_> {
             let count = rest.iter().take(most).map(fits).take_while(|fits| *fits).count().max(1);
             let (shard, after) = rest.split_at(count);
             let file = row_shard::encode(shard);
-            let object = self.staging.add_bytes(&file)?;
+            let object = self.staging.add_bytes(&file, "write a rows shard into the store")?;
             shards.push(RowShard { bytes: long(file.len()), object, rows: long(count) });
             rest = after;
         }
@@ -522,6 +522,8 @@ impl Slot {
     }
 }
 
+const WRITE_SCORES: &str = "write a scores shard into the store";
+
 type OpenShard = (ScoresWriter<BufWriter<File>>, PathBuf);
 
 /// Takes finished pages in key order and cuts shards.
@@ -549,22 +551,23 @@ impl ShardOutput<'_, '_> {
             self.close()?;
         }
         self.canonical_bytes += bytes;
-        let (writer, path) = match &mut self.open {
+        let (writer, _) = match &mut self.open {
             Some(open) => open,
             None => {
-                let (file, path) = self.staging.new_file()?;
-                let writer = ScoresWriter::new(file, self.codec, self.vocab).map_err(io_error("write", &path))?;
+                let (file, path) = self.staging.new_file(WRITE_SCORES)?;
+                let writer =
+                    ScoresWriter::new(file, self.codec, self.vocab).map_err(self.staging.error(WRITE_SCORES))?;
                 self.open.insert((writer, path))
             }
         };
-        writer.push_page_with(&work.body, work.crc).map_err(io_error("write", path.as_path()))?;
+        writer.push_page_with(&work.body, work.crc).map_err(self.staging.error(WRITE_SCORES))?;
         Ok(())
     }
 
     fn close(&mut self) -> Result<(), SealError> {
         self.canonical_bytes = 0;
         let Some((writer, path)) = self.open.take() else { return Ok(()) };
-        let (_, shard) = writer.finish().map_err(io_error("write", &path))?;
+        let (_, shard) = writer.finish().map_err(self.staging.error(WRITE_SCORES))?;
         self.staging.add(shard.object, path);
         self.shards.push(shard);
         Ok(())

@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::binding::{Mode, Role, Run};
+use crate::binding::{DESCRIBED, Mode, Role, Run, is_described};
 use crate::canon::document;
 use crate::canon::json::Json;
 use crate::digest::Sha256;
 use crate::id::TokenId;
+use crate::near::did_you_mean;
 use crate::row::{FIELDS, Phase};
 
 pub mod calibration;
@@ -474,6 +475,21 @@ impl Spec {
             "engines: neither a revision nor a binary's digest is pinned or required",
         );
         open
+    }
+
+    /// The paths that it asks for and the format does not describe, in words: of a run's own keys, or misspelt.
+    #[must_use]
+    pub fn undescribed(&self) -> Vec<String> {
+        let pins = [("all", &self.pins.all), ("oracle", &self.pins.oracle), ("candidate", &self.pins.candidate)];
+        let pinned = pins.iter().flat_map(|(of, pins)| pins.keys().map(move |path| (format!("pins.{of}"), path)));
+        let required = self.require.bindings.iter().map(|path| ("require.bindings".to_owned(), path));
+        let shapes = self.comparison.shapes.iter().map(|path| ("comparison.shapes".to_owned(), path));
+        let asked = pinned.chain(required).chain(shapes).filter(|(_, path)| !is_described(path));
+        asked
+            .map(|(of, path)| {
+                format!("{of}: {path:?} is no binding that the format describes{}", did_you_mean(path, DESCRIBED))
+            })
+            .collect()
     }
 
     /// The pins that a capture of this run's role must satisfy.

@@ -538,10 +538,8 @@ impl Store {
             let synced = rustix::fs::syncfs(&self.folder).map_err(io::Error::from);
             return synced.map_err(io_error("sync", &self.root));
         }
-        for path in paths {
-            File::open(path).and_then(|file| file.sync_all()).map_err(io_error("sync", path))?;
-        }
-        Ok(())
+        let synced = paths.into_iter().try_for_each(|path| File::open(path)?.sync_all());
+        synced.map_err(io_error("sync", &self.root))
     }
 
     /// That nothing would be written through a link: the store's own folders and files are real, where they are there.
@@ -579,13 +577,16 @@ impl Store {
     /// When no folder can be made.
     pub fn stage(&self) -> Result<Staging<'_>, StoreError> {
         self.check_real()?;
-        let tmp = self.root.join("tmp");
-        fs::create_dir_all(&tmp).map_err(io_error("make", &tmp))?;
-        let folder =
-            tempfile::Builder::new().prefix("seal-").tempdir_in(&tmp).map_err(io_error("make a folder in", tmp))?;
-        // Held while the staging lives: whoever cleans up tmp/ sees that it is in use.
-        let alive = File::open(folder.path()).map_err(io_error("open", folder.path()))?;
-        alive.lock_shared().map_err(io_error("lock", folder.path()))?;
+        let make = || {
+            let tmp = self.root.join("tmp");
+            fs::create_dir_all(&tmp)?;
+            let folder = tempfile::Builder::new().prefix("seal-").tempdir_in(tmp).map_err(unnamed)?;
+            // Held while the staging lives: whoever cleans up tmp/ sees that it is in use.
+            let alive = File::open(folder.path())?;
+            alive.lock_shared()?;
+            Ok((folder, alive))
+        };
+        let (folder, alive) = make().map_err(io_error("write into the store", &self.root))?;
         Ok(Staging { store: self, _alive: alive, folder, count: 0, ready: Vec::new() })
     }
 }
@@ -691,14 +692,20 @@ pub struct Mark {
 }
 
 impl Staging<'_> {
+    /// That something could not be staged; `act` ends before the store's path, such as "write run.json into the store". The path of a
+    /// staged file says nothing to anybody.
+    pub fn error(&self, act: &'static str) -> impl FnOnce(io::Error) -> StoreError {
+        io_error(act, &self.store.root)
+    }
+
     /// A file to write an object into; hand it back with [`Staging::add`].
     ///
     /// # Errors
-    /// When no file can be made.
-    pub fn new_file(&mut self) -> Result<(BufWriter<File>, PathBuf), StoreError> {
+    /// When no file can be made: `act` could not be done, as in [`Staging::error`].
+    pub fn new_file(&mut self, act: &'static str) -> Result<(BufWriter<File>, PathBuf), StoreError> {
         let path = self.folder.path().join(self.count.to_string());
         self.count += 1;
-        let file = File::create_new(&path).map_err(io_error("make", &path))?;
+        let file = File::create_new(&path).map_err(self.error(act))?;
         Ok((BufWriter::with_capacity(1 << 18, file), path))
     }
 
@@ -710,10 +717,10 @@ impl Staging<'_> {
     /// Stages `bytes` as an object.
     ///
     /// # Errors
-    /// When they cannot be written.
-    pub fn add_bytes(&mut self, bytes: &[u8]) -> Result<ObjectId, StoreError> {
-        let (mut file, path) = self.new_file()?;
-        file.write_all(bytes).and_then(|()| file.flush()).map_err(io_error("write", &path))?;
+    /// When they cannot be written, as in [`Staging::error`].
+    pub fn add_bytes(&mut self, bytes: &[u8], act: &'static str) -> Result<ObjectId, StoreError> {
+        let (mut file, path) = self.new_file(act)?;
+        file.write_all(bytes).and_then(|()| file.flush()).map_err(self.error(act))?;
         let id = ObjectId(Blake3::of(bytes));
         self.add(id, path);
         Ok(id)
@@ -722,11 +729,11 @@ impl Staging<'_> {
     /// Stages all that `input` gives as an object; also gives its length.
     ///
     /// # Errors
-    /// When it cannot be read or written.
-    pub fn add_stream(&mut self, input: impl Read) -> Result<(ObjectId, u64), StoreError> {
-        let (mut file, path) = self.new_file()?;
+    /// When it cannot be read or written, as in [`Staging::error`].
+    pub fn add_stream(&mut self, input: impl Read, act: &'static str) -> Result<(ObjectId, u64), StoreError> {
+        let (mut file, path) = self.new_file(act)?;
         let copied = hash_file(Tee { input, output: &mut file }, &|_| {});
-        let (id, len) = copied.and_then(|done| file.flush().map(|()| done)).map_err(io_error("write", &path))?;
+        let (id, len) = copied.and_then(|done| file.flush().map(|()| done)).map_err(self.error(act))?;
         self.add(id, path);
         Ok((id, len))
     }

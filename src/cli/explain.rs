@@ -2,6 +2,7 @@
 
 use super::args::ExplainArgs;
 use super::{CliError, Context, Status};
+use crate::near::did_you_mean;
 use crate::refusal::Rule;
 use crate::report::text;
 use crate::rule::about;
@@ -11,7 +12,10 @@ pub(super) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> Result<Statu
         None => Rule::ALL.to_vec(),
         Some(id) => match Rule::ALL.iter().find(|rule| rule.id() == id) {
             Some(rule) => vec![*rule],
-            None => return Err(CliError::Usage(format!("no rule {id:?}; witnessmark explain lists them"))),
+            None => {
+                let meant = did_you_mean(id, Rule::ALL.iter().map(|rule| rule.id()));
+                return Err(CliError::Usage(format!("no rule {id:?} (witnessmark explain lists them){meant}")));
+            }
         },
     };
     if context.json {

@@ -14,7 +14,7 @@ use crate::store::{Fault, Store};
 
 pub(super) fn run(context: &mut Context<'_>, args: &ShowArgs) -> Result<Status, CliError> {
     let store = Store::open(&context.store)?;
-    let catalog = Catalog::load_one(&store, &args.what)?;
+    let catalog = Catalog::load(&store)?;
     let resolved = match catalog.resolve(&args.what, false) {
         Err(NameError::Document { act, subject, .. }) => return document(context, &catalog, act, subject),
         resolved => resolved?,

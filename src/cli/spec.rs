@@ -28,7 +28,7 @@ pub(super) fn run(context: &mut Context<'_>, args: &SpecArgs) -> Result<Status, 
 fn check(context: &mut Context<'_>, file: &Path) -> Result<Status, CliError> {
     let Some(Some(spec)) = load(context, Some(file))? else { return Ok(Status::Refused) };
     if context.json {
-        let line = serde_json::json!({ "spec": spec.sha256, "workload": spec.workload, "plan": spec.is_a_plan(), "open": spec.open() });
+        let line = serde_json::json!({ "spec": spec.sha256, "workload": spec.workload, "plan": spec.is_a_plan(), "unknown": spec.undescribed(), "open": spec.open() });
         context.out.json(&line)?;
     } else {
         context.out.print(&text::spec(&spec))?;
@@ -45,7 +45,7 @@ fn seal(context: &mut Context<'_>, file: &Path) -> Result<Status, CliError> {
         Err(Fault::Error(error)) => return Err(error.into()),
     };
     if context.json {
-        let line = serde_json::json!({ "spec": document.subject, "object": document.object, "entry": place, "already": !new, "open": spec.open() });
+        let line = serde_json::json!({ "spec": document.subject, "object": document.object, "entry": place, "already": !new, "unknown": spec.undescribed(), "open": spec.open() });
         context.out.json(&line)?;
     } else {
         context.out.print(&format!("{}\n", document.subject))?;

@@ -328,6 +328,9 @@ pub fn spec(spec: &Spec) -> String {
         let what = format!("{} {}", runs.role.name(), runs.mode.name());
         page.field("runs", format_args!("{what:<24} {:<8} {} each{partition}", at.join(" "), runs.repetitions));
     }
+    for undescribed in spec.undescribed() {
+        page.words("unknown", &undescribed);
+    }
     for open in spec.open() {
         page.words("open", &open);
     }
@@ -343,6 +346,9 @@ pub fn spec_sealed(spec: &Spec, place: usize, new: bool) -> String {
         "spec of {} {how} {place}: candidates that are sealed from here on can be judged by it",
         spec.workload
     ));
+    for undescribed in spec.undescribed() {
+        page.words("unknown", &undescribed);
+    }
     for open in spec.open() {
         page.words("open", &open);
     }

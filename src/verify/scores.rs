@@ -259,7 +259,7 @@ impl ScoresPass {
     ) -> Result<Self, VerifyError> {
         let meter = pass.meter;
         if sample.is_none() {
-            meter.expect(shards.iter().map(|shard| shard.bytes).sum());
+            shards.iter().for_each(|shard| meter.expect(shard.bytes));
         }
         let row_bytes = usize::try_from(vocab).unwrap_or(0) * 4;
         let count = sample.as_ref().map_or(rows.len(), Vec::len);

@@ -204,6 +204,54 @@ fn json_everywhere() {
 }
 
 #[test]
+fn who_misspells_a_name_is_asked_what_was_meant() {
+    let bench = Bench::new();
+    bench.seal(&synth(&bench, "oracle-c1"));
+    let file = |name: &str, text: &str| {
+        let head = "schema = \"witnessmark.spec/v1\"\nworkload = \"w\"\n";
+        fs::write(bench.path(name), format!("{head}{text}")).unwrap();
+    };
+    for (args, status, said) in [
+        (
+            &["explain", "row-mising"][..],
+            64,
+            "no rule \"row-mising\" (witnessmark explain lists them); did you mean row-missing?",
+        ),
+        (&["explain", "something"], 64, "no rule \"something\" (witnessmark explain lists them)\n"),
+        (&["verify", "orcale-c1"], 3, "the run id \"orcale-c1\"; did you mean oracle-c1?"),
+        (&["show", "candidate"], 3, "the run id \"candidate\"\n"),
+    ] {
+        let run = bench.run(args);
+        assert_eq!(run.status, status, "{}", run.stderr);
+        assert!(run.stderr.contains(said), "{}", run.stderr);
+    }
+    // A run may have keys of its own, so that a spec that asks for them is one.
+    file(
+        "good.toml",
+        "[require]\nbindings = [\"corpus.sha256\", \"model\", \"scores.dtype\"]\n[pins.all]\n\"device.name\" = \"x\"\n",
+    );
+    let bad = "[comparison]\nshapes = [\"schedule.slot\"]\n[require]\nbindings = [\"devise.name\"]\n[pins.oracle]\n\"device.nam\" = \"x\"\n\"weather\" = 1\n";
+    file("bad.toml", bad);
+    let unknown = |args: &[&str]| {
+        let run = bench.run(args);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        run.json()[0]["unknown"].clone()
+    };
+    assert_eq!(unknown(&["spec", "check", "good.toml", "--json"]), json!([]));
+    let none = "is no binding that the format describes";
+    let said = json!([
+        format!("pins.oracle: \"device.nam\" {none}; did you mean device.name?"),
+        format!("pins.oracle: \"weather\" {none}"),
+        format!("require.bindings: \"devise.name\" {none}; did you mean device.name?"),
+        format!("comparison.shapes: \"schedule.slot\" {none}; did you mean schedule.slots?"),
+    ]);
+    assert_eq!(unknown(&["spec", "check", "bad.toml", "--json"]), said);
+    assert_eq!(unknown(&["spec", "seal", "bad.toml", "--json"]), said);
+    let shown = bench.run(&["spec", "check", "bad.toml"]).stdout;
+    assert_eq!(shown.matches("\n  unknown ").count(), 4, "{shown}");
+}
+
+#[test]
 fn explain_knows_every_rule() {
     let bench = Bench::new();
     let list = bench.run(&["explain"]);

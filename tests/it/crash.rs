@@ -76,6 +76,7 @@ fn each_call_failing_once() {
         return;
     }
     let mut points = 0;
+    let mut said = String::new();
     for (calls, error) in [
         ("write", "ENOSPC"),
         ("fsync", "EIO"),
@@ -105,8 +106,14 @@ fn each_call_failing_once() {
             let run = Run::new(output);
             let accident = format!("{calls} {nth}: {error} → {}", run.status);
             assert!(run.status == 0 || run.status == 3 || run.status == 127, "{accident}: {}", run.stderr);
+            assert!(!run.stderr.contains("seal-"), "{accident}: nobody knows a staged file: {}", run.stderr);
+            said.push_str(&run.stderr);
             assert_whole(&bench, &first, &dirs, &accident);
         }
+    }
+    // What was being written, and into which store.
+    for what in ["a scores shard", "a rows shard", "run.json", "a manifest"] {
+        assert!(said.contains(&format!("cannot write {what} into the store ")), "{what}: {said}");
     }
     assert!(points > 30, "only {points} points were tried");
     eprintln!("{points} fault points");

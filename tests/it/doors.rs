@@ -317,3 +317,30 @@ fn a_full_disk_leaves_no_empty_key() {
     assert_eq!((run.status, left), (3, vec![disk.join("full")]), "{}", run.stderr);
     assert!(run.stderr.contains("disk/key") && !run.stderr.contains(".new-"), "{}", run.stderr);
 }
+
+#[test]
+fn files_of_the_model_are_counted_where_no_folder_of_them_is_given_and_opened_where_one_is() {
+    let bench = Bench::new();
+    let file = |path: &str| json!({ "path": path, "sha256": "7".repeat(64) });
+    let dir = synth(&bench, "capture", |synth| {
+        synth.run["model"] = json!({ "files": [file("a"), file("b")] });
+        synth.run["tokenizer"] = json!({ "files": [] });
+    });
+    bench.seal(&dir);
+    let declared = |args: &[&str]| {
+        let notes = bench.run(&[&["verify", "synth-capture-only", "--json"], args].concat()).json()[0]["notes"].clone();
+        let notes: Vec<String> = notes.as_array().unwrap().iter().map(|note| note["text"].to_string()).collect();
+        notes.into_iter().filter(|text| text.contains("SHA-256")).collect::<Vec<_>>()
+    };
+    assert_eq!(declared(&[]), ["\"model.files: 2 by SHA-256 (--model DIR looks at them)\""]);
+    let model = bench.path("model");
+    fs::create_dir(&model).unwrap();
+    assert_eq!(declared(&["--model", "model"]), [""; 0]);
+    // What is not there is not the model's; what cannot be opened may be.
+    let verify = || bench.run(&["verify", "synth-capture-only", "--model", "model"]);
+    assert_eq!((verify().status, verify().refused()), (2, vec!["model-mismatch".to_owned()]));
+    symlink("b", model.join("b")).unwrap();
+    let run = verify();
+    assert_eq!(run.status, 3, "{}", run.stdout);
+    assert!(run.stderr.contains("cannot open model/b: "), "{}", run.stderr);
+}

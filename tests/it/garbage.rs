@@ -17,7 +17,7 @@ fn gc(bench: &Bench, args: &[&str]) -> serde_json::Value {
 fn orphan(bench: &Bench, bytes: &[u8]) -> std::path::PathBuf {
     let store = Store::open(&bench.store()).unwrap();
     let mut staging = store.stage().unwrap();
-    let id = staging.add_bytes(bytes).unwrap();
+    let id = staging.add_bytes(bytes, "write into the store").unwrap();
     staging.commit().unwrap();
     bench.store().join(Store::object_path(&id))
 }
@@ -64,7 +64,7 @@ fn with_now_the_young_go_too_but_not_what_somebody_works_on() {
     let path = orphan(&bench, b"nobody's");
     let store = Store::open(&bench.store()).unwrap();
     let mut staging = store.stage().unwrap();
-    staging.add_bytes(b"in the making").unwrap();
+    staging.add_bytes(b"in the making", "write into the store").unwrap();
     let found = gc(&bench, &["--now", "--delete"]);
     assert_eq!((&found["bytes"], &found["spared"]), (&8.into(), &1.into()));
     assert!(!path.exists());

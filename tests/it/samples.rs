@@ -2,7 +2,11 @@
 
 use std::fs;
 
+use witnessmark::store::Store;
+
+use crate::forge::Forge;
 use crate::support::{Bench, embedded, files};
+use crate::synth::Synth;
 
 fn verify(bench: &Bench, share: &str, seed: &str) -> serde_json::Value {
     let run = bench.run(&["verify", "oracle-c1-rep0", "--sample", share, "--seed", seed, "--json"]);
@@ -69,4 +73,27 @@ fn a_shard_that_is_gone_is_refused_whatever_was_drawn() {
     fs::remove_file(shard).unwrap();
     let run = bench.run(&["verify", "oracle-c1-rep0", "--sample", "1%"]);
     assert_eq!((run.status, run.refused()), (2, vec!["object-missing".to_owned()]));
+}
+
+#[test]
+fn rows_are_drawn_from_every_shard_and_every_shard_is_named_by_its_number() {
+    let bench = Bench::new();
+    let dir = bench.path("capture");
+    Synth::new("capture-only").write(&dir);
+    let mut forge = Forge::of(&dir);
+    forge.cut = 4;
+    let manifest = forge.manifest();
+    forge.publish(&bench.store(), &manifest);
+    let all = ["verify", "forged", "--sample", "100%", "--json"];
+    let line = bench.run(&all).json().remove(0);
+    assert_eq!((&line["verified"], &line["checked"]["scored_rows"]), (&true.into(), &15.into()));
+    for (number, shard) in manifest.score_shards.iter().enumerate() {
+        let path = bench.store().join(Store::object_path(&shard.object));
+        let bytes = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let refusals = bench.run(&all).json()[0]["refusals"].clone();
+        let subject = format!("scores shard {number} {}", shard.object);
+        assert_eq!(refusals[0]["subject"], subject.as_str(), "{refusals}");
+        fs::write(&path, bytes).unwrap();
+    }
 }

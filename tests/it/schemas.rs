@@ -9,7 +9,7 @@ use std::fs;
 use boon::{Compiler, SchemaIndex, Schemas};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
-use witnessmark::binding::{IDENTIFYING, Run};
+use witnessmark::binding::{DESCRIBED, IDENTIFYING, Run};
 use witnessmark::bundle::{self, Bundle};
 use witnessmark::canon::document;
 use witnessmark::canon::json::Json;
@@ -426,6 +426,11 @@ fn run_schema_has_the_bindings() {
         assert!(paths.contains(path), "{path}");
         assert!(parse_run(&full_run()).unwrap().binding(path).is_some(), "{path}");
     }
+    // Files and requests are one value each.
+    let inner = |path: &&String| path.starts_with("requests.") || path.contains(".files.");
+    let is_table = |path: &&String| paths.iter().any(|other| !inner(&other) && other.starts_with(&format!("{path}.")));
+    let described: Vec<&String> = paths.iter().filter(|path| !inner(path) && !is_table(path)).collect();
+    assert_eq!(DESCRIBED.to_vec(), described);
 }
 
 /// Where the parser takes what the schema refuses, since something else refuses it later; and where it is the other way round.

@@ -9,14 +9,15 @@ use std::process::Command;
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use witnessmark::binding::MAX_VOCAB;
 use witnessmark::canon::document;
 use witnessmark::canon::scores::{Canonical, Dtype};
 use witnessmark::catalog::Catalog;
 use witnessmark::digest::Sha256;
 use witnessmark::id::TokenId;
-use witnessmark::manifest::{Codec, Manifest};
+use witnessmark::manifest::{Attachment, Codec, MAX_ATTACHMENTS, MAX_ROWS, Manifest};
 use witnessmark::row;
-use witnessmark::shard::rows;
+use witnessmark::shard::rows::{self, MAX_SHARD_ROWS};
 use witnessmark::store::Store;
 use witnessmark::verify::Depth;
 
@@ -263,19 +264,19 @@ fn seven_damaged_objects_are_all_named() {
     forge.publish(&bench.store(), &manifest);
     assert_eq!(rules(&bench.store()), set(&[]));
     let mut damaged: Vec<String> = Vec::new();
-    for shard in manifest.score_shards.iter().step_by(2).take(7) {
+    for (number, shard) in manifest.score_shards.iter().enumerate().step_by(2).take(7) {
         let path = bench.store().join(Store::object_path(&shard.object));
         let mut bytes = fs::read(&path).unwrap();
         bytes[80] ^= 1;
         fs::write(&path, bytes).unwrap();
-        damaged.push(shard.object.to_string());
+        damaged.push(format!("scores shard {number} {}", shard.object));
     }
     for args in [&["verify", "forged", "--json"][..], &["verify", "forged", "--json", "--quick"]] {
         let run = bench.run(args);
         assert_eq!(run.status, 2);
         let refusals = run.json()[0]["refusals"].as_array().unwrap().clone();
         assert!(refusals.iter().all(|refusal| refusal["rule"] == "object-digest"), "{refusals:?}");
-        let named = |id: &&String| refusals.iter().any(|r| r["subject"].as_str().unwrap().ends_with(id.as_str()));
+        let named = |subject: &&String| refusals.iter().any(|refusal| refusal["subject"] == subject.as_str());
         assert_eq!((refusals.len(), damaged.iter().filter(named).count()), (7, 7));
     }
 }
@@ -381,6 +382,8 @@ fn manifests_that_were_hashed_again_are_refused() {
             }),
             &["nothing-to-verify"],
         ),
+        ("no rows, and shards of them", edited(&|m| m.capture.rows = 0), &["nothing-to-verify", "tree-size"]),
+        ("rows, and no shard of them", edited(&|m| m.row_shards.clear()), &["nothing-to-verify", "tree-size"]),
         ("a shard twice", edited(&|m| m.row_shards.push(m.row_shards[3])), &["tree-size"]),
         (
             "totals beyond 64 bits",
@@ -410,6 +413,12 @@ fn manifests_that_were_hashed_again_are_refused() {
         ("another vocabulary", edited(&|m| m.capture.vocab_size = Some(51)), &["vocab-mismatch"]),
         ("a vast vocabulary", edited(&|m| m.capture.vocab_size = Some(1 << 40)), &["limit-exceeded"]),
         ("no vocabulary", edited(&|m| m.capture.vocab_size = None), &["tree-size"]),
+        ("an empty vocabulary", edited(&|m| m.capture.vocab_size = Some(0)), &["limit-exceeded"]),
+        (
+            "scores shards of a baseline",
+            edited(&|m| (m.capture.vocab_size, m.capture.score_root) = (None, None)),
+            &["tree-size"],
+        ),
         ("another row root", edited(&|m| m.capture.row_root = Sha256([7; 32])), &["root-mismatch"]),
         ("another score root", edited(&|m| m.capture.score_root = Some(Sha256([7; 32]))), &["root-mismatch"]),
         ("another run.json digest", edited(&|m| m.capture.run_json.sha256 = Sha256([7; 32])), &["root-mismatch"]),
@@ -458,6 +467,74 @@ fn manifests_that_were_hashed_again_are_refused() {
     for (paths, expected) in cases {
         let manifest = edited(&|m| m.capture.attachments = paths.iter().map(|path| attachment(path)).collect());
         assert_eq!(forged(&bench, &mut forge, &manifest), set(expected), "{paths:?}");
+    }
+
+    // More bytes than can be counted, of objects that have other lengths.
+    let vast = |n: usize| Attachment { bytes: (1 << 53) - 1, ..attachment(&format!("{n:04}")) };
+    let manifest = edited(&|m| m.capture.attachments = (0..2049).map(vast).collect());
+    assert_eq!(manifest.bytes(), u64::MAX);
+    assert_eq!(forged(&bench, &mut forge, &manifest), set(&["object-digest"]));
+}
+
+#[test]
+fn a_manifest_may_reach_every_limit_and_not_pass_it() {
+    let bench = Bench::quick();
+    let mut forge = forger(&bench);
+    let good = forge.manifest();
+    let attachment = Attachment { blake3: good.run_object.0, bytes: good.capture.run_json.bytes, path: "a".to_owned() };
+    // What reaches a limit is refused all the same, but not by it: nothing of such a size is made for this.
+    let reach = |limit: &str, most: u64| {
+        let mut manifest = good.clone();
+        match limit {
+            "rows" => manifest.capture.rows = most,
+            "rows of a shard" => manifest.row_shards[0].rows = most,
+            "vocabulary" => manifest.capture.vocab_size = Some(most),
+            _ => manifest.capture.attachments = vec![attachment.clone(); usize::try_from(most).unwrap()],
+        }
+        manifest
+    };
+    for (limit, most, at, beyond) in [
+        ("rows", MAX_ROWS, &["tree-size"][..], &["limit-exceeded", "tree-size"][..]),
+        ("rows of a shard", MAX_SHARD_ROWS, &["tree-size"], &["limit-exceeded", "tree-size"]),
+        ("vocabulary", MAX_VOCAB, &["vocab-mismatch"], &["limit-exceeded"]),
+        ("attachments", long(MAX_ATTACHMENTS), &["json-not-canonical"], &["json-not-canonical", "limit-exceeded"]),
+    ] {
+        assert_eq!(forged(&bench, &mut forge, &reach(limit, most)), set(at), "{limit}");
+        assert_eq!(forged(&bench, &mut forge, &reach(limit, most + 1)), set(beyond), "{limit}");
+    }
+}
+
+#[test]
+fn a_damaged_shard_is_refused_with_the_rows_in_which_the_damage_shows() {
+    let bench = Bench::quick();
+    let mut forge = forger(&bench);
+    forge.codec = Codec::None;
+    let good = forge.manifest();
+    let said = |bytes: &[u8]| {
+        fs::write(bench.store().join(Store::object_path(&good.score_shards[1].object)), bytes).unwrap();
+        let run = bench.run(&["verify", "forged", "--json"]);
+        let refusal = run.json()[0]["refusals"][0].clone();
+        assert_eq!((run.status, run.json()[0]["refusals"].as_array().unwrap().len()), (2, 1), "{refusal}");
+        assert_eq!(refusal["rule"], "object-digest");
+        refusal["found"].as_str().unwrap().split_once("; ").unwrap().1.to_owned()
+    };
+    forge.publish(&bench.store(), &good);
+    let keys: Vec<String> = forge.rows.iter().map(|row| row.key.to_string()).collect();
+    let bytes = fs::read(bench.store().join(Store::object_path(&good.score_shards[1].object))).unwrap();
+    let mut bad = bytes.clone();
+    *bad.last_mut().unwrap() ^= 1;
+    assert_eq!(said(&bad), "no row of scores is touched");
+    // A page that is none, then whole pages of other scores.
+    bad.clone_from(&bytes);
+    bad[80] ^= 1;
+    assert_eq!(said(&bad), format!("the damage shows at {}", keys[4]));
+    let mut bodies = forge.bodies()[4..8].to_vec();
+    for (page, words) in [(2, format!("at {}", keys[6])), (1, format!("at 2 rows, {} to {}", keys[5], keys[6]))] {
+        bodies[page][7] ^= 1;
+        let shard = forge.score_shard(&bodies);
+        forge.publish(&bench.store(), &good);
+        let other = fs::read(bench.store().join(Store::object_path(&shard.object))).unwrap();
+        assert_eq!(said(&other), format!("the damage shows {words}"));
     }
 }
 
