@@ -352,7 +352,7 @@ def derive(program, case):
     refs = verify.read_refs(path("store"))
     for _ in range(CALIBRATIONS):
         planned = case.calibration(draw, "calibration.toml", extra)
-        names = draw.sample(sorted(refs), draw.choice([0, 0, 1, 2])) if draw.random() < 0.5 else []
+        names = draw.sample(sorted(refs), min(len(refs), draw.choice([0, 0, 1, 2]))) if draw.random() < 0.5 else []
         if names or draw.random() < 0.3:  # with what the spec calibrates by; some twice, by id and by name
             names += [name for name in planned if name in refs and draw.random() < 0.9]
             names += [refs[name] for name in names if draw.random() < 0.1]
