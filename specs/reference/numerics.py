@@ -156,6 +156,41 @@ def real(x):
     tail = f"e{n - 1:+d}"
     return sign + digits[0] + ("." + digits[1:] if k > 1 else "") + tail
 
+# ---- 9. The interval of a share --------------------------------------------------------------------------------------
+
+MILLION = 10**6
+
+def at_most(k, n, j):
+    """The probability of k hits of n or fewer, where each hits with a probability of j in a million."""
+    whole, hit, miss = ln(np.array([1e6, j, MILLION - j], np.float64))
+    hit, miss = hit - whole, miss - whole
+    i = np.arange(1, k + 1, dtype=np.float64)
+    steps = (ln(n - i + 1) - ln(i)) + (hit - miss)
+    logs = np.add.accumulate(np.concatenate([[n * miss], steps]))
+    return float(np.add.accumulate(exp(np.minimum(logs, 0.0)))[-1])
+
+def last(holds, high=MILLION):
+    low = 0
+    while high - low > 1:
+        middle = low + (high - low) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+def interval(hits, count):
+    """The exact 95 % interval of a share, in parts per million; None of nothing."""
+    if count == 0:
+        return None
+    return [0 if hits == 0 else last(lambda j: 1.0 - at_most(hits - 1, count, j) <= 0.025),
+            MILLION if hits == count else 1 + last(lambda j: at_most(hits, count, j) > 0.025)]
+
+def bound(n, a):
+    """What a share is at most where none of n hit, wrong with a probability of a in a million."""
+    return MILLION if n == 0 else 1 + last(lambda j: at_most(0, n, j) > a / 1e6)
+
+def least(j, a):
+    """How many there must be, and none hit, for `bound` to be at most j."""
+    return 1 + last(lambda n: at_most(0, n, j) > a / 1e6, 2**24)
+
 # ---- Captures -------------------------------------------------------------------------------------------------------
 
 def capture(folder):

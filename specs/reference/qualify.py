@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""A second derivation of results, written from specs/qualification-v1.md and numerics-v1.md alone.
+"""A second derivation of results and calibrations, written from specs/qualification-v1.md and numerics-v1.md alone.
 
     qualify.py STORE SPEC-FILE [NAME ...] [-o FILE]    derive the result of a spec; FILE gets its document
     qualify.py STORE RESULT-SHA | QUALIFICATION        derive a result of the log again: it is the same, to the byte
+    qualify.py STORE --calibrate SPEC-FILE [NAME ...] [-o FILE]    derive the calibration of a spec (section 9)
 
-A NAME is a capture id or a run id. One line: `<verdict> result=… qualification=… spec=…`, or `REFUSED <rule>: <why>` for
-each rule of section 4 that is broken. The captures that are taken are verified as verify.py does; what a spec demands of
-one capture alone (spec-v1.md) is not asked. All scores are held in memory.
+A NAME is a capture id or a run id. One line: `<verdict> result=… qualification=… spec=…`, of a calibration `<verdict>
+calibration=… spec=…`; or `REFUSED <rule>: <why>` for each rule of section 4 or 9 that is broken. The captures that are
+taken are verified as verify.py does; what a spec demands of one capture alone (spec-v1.md) is not asked. All scores are
+held in memory.
 Exit status: 0 derived, whatever the verdict; 2 refused; 3 could not be read.
 """
 import itertools, os, sys, tomllib
@@ -26,6 +28,10 @@ def get(v, path):
     for name in path.split("."):
         v = v.get(name) if isinstance(v, dict) else None
     return v
+
+def written(c, path):
+    """What a capture declares, type, number and order of keys as they are written."""
+    return repr(get(c.run, path))
 
 # ---- The store ------------------------------------------------------------------------------------------------------
 
@@ -81,10 +87,22 @@ def entry_of(spec, c):
         if place and c.run_id in (entry.get("run_ids") or [c.run_id]):
             return entry
 
+def partition_of(spec, c): return (entry_of(spec, c) or {}).get("partition")
+
+def listed(spec, captures):
+    return [{"capture": c.id, "concurrency": c.concurrency, "mode": c.mode, "partition": partition_of(spec, c),
+             "role": c.role, "run_id": c.run_id} for c in captures]
+
 def read_captures(root, logs):
     """All captures of the logs, by id."""
     manifests = verify.captures_of(entries(logs, "seal"))
     return {i: Capture(root, i, list(manifests[i])) for i in manifests}
+
+def torn(captures):
+    """Reads the captures; those that never ended meet no spec."""
+    for c in captures:
+        c.read()
+    return [("torn-capture", c.run_id) for c in captures if not c.complete]
 
 def choose(root, known, spec, names):
     """The captures that are taken, and those that have no place where they must have one."""
@@ -95,13 +113,13 @@ def choose(root, known, spec, names):
         ids = [name if name in known else refs.get(name) for name in names]
         require(all(i in known for i in ids), "nothing-to-verify", "no such capture")
         found = [known[i] for i in dict.fromkeys(ids)]
-    listed = {run_id for entry in spec["runs"] for run_id in entry.get("run_ids", [])}
+    by_name = {run_id for entry in spec["runs"] for run_id in entry.get("run_ids", [])}
     placed = [c for c in found if entry_of(spec, c) is not None]
-    return placed, [c for c in found if c not in placed and (names is not None or c.run_id in listed)]
+    return placed, [c for c in found if c not in placed and (names is not None or c.run_id in by_name)]
 
-def missing(spec, captures):
-    """What is pending; equal lines may come more than once."""
-    for entry in spec["runs"]:
+def missing(spec, entries, captures):
+    """What is pending of these entries; equal lines may come more than once."""
+    for entry in entries:
         for n in entry["concurrency"]:
             count = sum(entry_of(spec, c) is entry and c.concurrency == n for c in captures)
             if count < entry["repetitions"]:
@@ -134,6 +152,11 @@ def tokenizer_files(c):
 def differ(values):
     return any(v != values[0] for v in values)
 
+def undeclared(comparison, captures):
+    for c, path in itertools.product(captures, comparison["shapes"]):
+        if get(c.run, path) is None:
+            yield "shape-mismatch", f"{c.run_id} does not declare {path}"
+
 def protocol(spec, spec_id, captures, logs, known):
     """Yields (rule, why) for what does not hold."""
     corpus, comparison = spec["corpus"], spec["comparison"]
@@ -151,9 +174,9 @@ def protocol(spec, spec_id, captures, logs, known):
                     or r.get("finish_reason") == "stop") for r in c.requests.values())
         if not covered or not whole:
             yield "coverage-overclaimed", c.run_id
-        listed = prompts(c)
-        if covered and "sha256" in corpus and (listed is None or
-                        digest({"prompts": listed, "schema": "witnessmark.corpus/v1"}) != corpus["sha256"]):
+        prompted = prompts(c)
+        if covered and "sha256" in corpus and (prompted is None or
+                        digest({"prompts": prompted, "schema": "witnessmark.corpus/v1"}) != corpus["sha256"]):
             yield "corpus-mismatch", c.run_id
         if c.mode not in REPLAYS:
             forced = any(row[name] is not None for row in c.rows.values()
@@ -161,9 +184,7 @@ def protocol(spec, spec_id, captures, logs, known):
             other = any(row["sampled_token_id"] not in (None, row["token_id"]) for row in c.rows.values())
             if forced or other or any(r.get("continuation") is not None for r in c.requests.values()):
                 yield "forced-output-claimed", c.run_id
-        for path in comparison["shapes"]:
-            if get(c.run, path) is None:
-                yield "shape-mismatch", f"{c.run_id} does not declare {path}"
+    yield from undeclared(comparison, captures)
     for a, b in itertools.combinations(captures, 2):
         if a.same_run(b):
             yield "run-reused", f"{a.run_id} {b.run_id}"
@@ -185,39 +206,15 @@ def protocol(spec, spec_id, captures, logs, known):
             if scored and not o.requests.keys() <= c.requests.keys():
                 yield "coverage-overclaimed", f"{c.run_id} lacks requests of {o.run_id}"
             for path in "schedule.slots", "schedule.step":
-                if get(o.run, path) != get(c.run, path):
+                if written(o, path) != written(c, path):
                     yield "shape-mismatch", f"{o.run_id} {c.run_id} {path}"
             if comparison.get("observed_shape") == "equal" and not all(matched(a, b) for a, b in pairs):
                 yield "shape-mismatch", f"{o.run_id} {c.run_id} rows"
-        if any(get(o.run, path) != get(c.run, path) for path in ("model.transform", "model.weights_dtype")):
+        if any(written(o, path) != written(c, path) for path in ("model.transform", "model.weights_dtype")):
             if any(bitwise(a, b) for a, b in pairs):
                 yield "score-reused", f"{o.run_id} {c.run_id}"
 
 # ---- 5. Inertness ---------------------------------------------------------------------------------------------------
-
-def at_most(k, n, j):
-    """The probability of k hits of n or fewer, where each hits with a probability of j in a million."""
-    def ln(x): return numerics.ln(np.asarray(x, np.float64))
-    whole = ln(1e6)
-    hit, miss = ln(float(j)) - whole, ln(float(10**6 - j)) - whole
-    i = np.arange(1, k + 1, dtype=np.float64)
-    steps = (ln(n - i + 1) - ln(i)) + (hit - miss)
-    logs = np.add.accumulate(np.concatenate([[n * miss], steps]))
-    return float(np.add.accumulate(numerics.exp(np.minimum(logs, 0.0)))[-1])
-
-def largest(holds):
-    low, high = 0, 10**6
-    while high - low > 1:
-        middle = low + (high - low) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
-
-def interval(hits, count):
-    """The exact 95 % interval of a share, in parts per million; None of nothing."""
-    if count == 0:
-        return None
-    return [0 if hits == 0 else largest(lambda j: 1.0 - at_most(hits - 1, count, j) <= 0.025),
-            10**6 if hits == count else 1 + largest(lambda j: at_most(hits, count, j) > 0.025)]
 
 def tokens_apart(pairs):
     compared = mismatched = 0
@@ -226,7 +223,7 @@ def tokens_apart(pairs):
             x, y = a.requests[at]["output_token_ids"], b.requests[at]["output_token_ids"]
             compared += max(len(x), len(y))
             mismatched += sum(s != t for s, t in itertools.zip_longest(x, y))
-    return {"compared": compared, "interval": interval(mismatched, compared), "mismatched": mismatched}
+    return {"compared": compared, "interval": numerics.interval(mismatched, compared), "mismatched": mismatched}
 
 def inertness(role, concurrency, captures, margin, replayed):
     """The entry of the result, and whether instrumentation is refused; `replayed` where the spec asks for replays."""
@@ -253,6 +250,17 @@ def inertness(role, concurrency, captures, margin, replayed):
         verdict = "INSUFFICIENT_EVIDENCE"
     return {"baseline": baseline, "captured": captured, "concurrency": concurrency, "replays": replays, "role": role,
             "verdict": verdict}, refused
+
+def inertnesses(spec, captures, roles):
+    """The entries of some roles, and the rules that they break."""
+    places = lambda mode: {(e["role"], n) for e in spec["runs"] if e["mode"] == mode for n in e["concurrency"]}
+    margin, entries, broken = spec["comparison"].get("inertness_margin"), [], []
+    for role, n in sorted(places("baseline"), key=lambda at: (at[0].encode(), at[1])):
+        if role in roles:
+            entry, refused = inertness(role, n, captures, margin, (role, n) in places("self-replay"))
+            entries.append(entry)
+            broken += [("instrumentation-not-inert", f"{role} c{n}")] if refused else []
+    return entries, broken
 
 # ---- 6. Strata ------------------------------------------------------------------------------------------------------
 
@@ -310,6 +318,10 @@ def noise(a, b, phase, statistics):
     return {"a": a.id, "b": b.id, "bitwise": sum(bitwise(x, y) for _, x, y in common), "rows": len(common),
             "statistics": statistics.over(common)[0], "unmatched": sum(not matched(x, y) for _, x, y in common)}
 
+def noises(oracles, phase, statistics):
+    pairs = (noise(a, b, phase, statistics) for a, b in itertools.combinations(oracles, 2))
+    return [x for x in pairs if x["rows"]]
+
 def known_choices(rows): return {row["choice"] for row in rows} - {None}
 
 def groups_of(oracles, phase):
@@ -356,7 +368,6 @@ def strata_of(concurrency, spec, captures, inert, statistics):
         without = [(c, at) for c, at in rows if at not in groups] + [(c, at) for c, at in ends if at in groups]
         uncompared = sum(first_flip.get((c.id, *at[0][:2]), 2**31) >= at[0][2] for c, at in without)
         unrepeated = sum(len(groups.get(at, [])) == 1 for _, at in rows)
-        pairs = (noise(a, b, phase, statistics) for a, b in itertools.combinations(oracles, 2))
         table = [
             ("oracle-differs", repeats["verdict"] == "differs", "NOT_ACCEPTED"),
             ("flip", any(x["flips"] for x in comparisons[phase]), "NOT_ACCEPTED"),
@@ -367,7 +378,7 @@ def strata_of(concurrency, spec, captures, inert, statistics):
             ("tie-undecided", any(x["tie_undecided"] for x in comparisons[phase]), "INSUFFICIENT_EVIDENCE"),
             ("inertness-undecided", "INSUFFICIENT_EVIDENCE" in inert.values(), "INSUFFICIENT_EVIDENCE")]
         verdicts = [verdict for _, holds, verdict in table if holds]
-        yield {"comparisons": comparisons[phase], "concurrency": concurrency, "noise": [x for x in pairs if x["rows"]],
+        yield {"comparisons": comparisons[phase], "concurrency": concurrency, "noise": noises(oracles, phase, statistics),
                "phase": phase, "reasons": [reason for reason, holds, _ in table if holds], "repeatability": repeats,
                "uncompared": uncompared, "unrepeated": unrepeated, "verdict": (verdicts + ["ACCEPTED"])[0]}
 
@@ -396,6 +407,28 @@ def judge(claim, pending, strata):
         return "PENDING"
     return "INSUFFICIENT_EVIDENCE" if "INSUFFICIENT_EVIDENCE" in verdicts else "ACCEPTED"
 
+def partitions(runs):
+    """What is held out is no oracle's calibration run, and known by name where it could be one."""
+    of = lambda partition: [e for e in runs if e.get("partition") == partition]
+    require(all(e["role"] == "oracle" for e in of("calibration")), "schema-invalid", "calibration by a candidate")
+    for a, b in itertools.product(of("calibration"), of("held-out")):
+        if (a["role"], a["mode"]) == (b["role"], b["mode"]) and set(a["concurrency"]) & set(b["concurrency"]):
+            names = [set(e.get("run_ids", [])) for e in (a, b)]
+            require(all(names) and not names[0] & names[1], "schema-invalid", f"{a['mode']} in both partitions")
+
+def read_rule(table):
+    """The rule as the calibration document has it; shares in parts per million."""
+    def share(x):
+        n = round(x * 10**6) if type(x) is float and 0 < x <= 0.5 else 0
+        require(n and n / 10**6 == x, "schema-invalid", f"{x} is no share")
+        return n
+    keys = {"maximum": {"rule", "alpha"}, "share": {"rule", "alpha", "share", "margin"}}
+    require(table.keys() == keys.get(table.get("rule")), "schema-invalid", "another rule, or not its keys")
+    margin = table.get("margin", 0.0)
+    require(type(margin) in (int, float) and 0 <= margin < float("inf"), "schema-invalid", "calibration.margin")
+    return {"alpha": share(table["alpha"]), "margin": numerics.real(float(margin)) if "margin" in table else None,
+            "name": table["rule"], "share": share(table["share"]) if "share" in table else None}
+
 def read_spec(data):
     require(len(data) <= 2**20, "limit-exceeded", "the spec")
     try:
@@ -408,6 +441,9 @@ def read_spec(data):
     parts = ["workload", "corpus", "strata", "runs"]
     require(all(spec.get(part) for part in parts), "schema-invalid", "the spec holds no whole plan")
     require(spec["claim"] in ("strict", "diagnostic"), "schema-invalid", "another claim")
+    partitions(spec["runs"])
+    if "calibration" in spec:
+        spec["calibration"] = read_rule(spec["calibration"])
     return {**spec, "comparison": {"gate": "strict", "shapes": [], **spec.get("comparison", {})}}
 
 def derive(root, spec_bytes, names):
@@ -415,35 +451,102 @@ def derive(root, spec_bytes, names):
     spec, spec_id, logs = read_spec(spec_bytes), sha256(spec_bytes).hex(), verify.read_known(root)
     known = read_captures(root, logs)
     captures, placeless = choose(root, known, spec, names)
-    for c in captures + placeless:
-        c.read()
-    broken = [("torn-capture", c.run_id) for c in captures + placeless if not c.complete]
+    broken = torn(captures + placeless)
     if broken:
         return None, broken
     captures.sort(key=Capture.order)
     broken = [("mode-missing", f"{c.run_id} has no place") for c in placeless]
     broken += protocol(spec, spec_id, captures, logs, known)
-    places = lambda mode: {(e["role"], n) for e in spec["runs"] if e["mode"] == mode for n in e["concurrency"]}
-    inert = []
-    for at in sorted(places("baseline"), key=lambda at: (at[0].encode(), at[1])):
-        margin = spec["comparison"].get("inertness_margin")
-        entry, refused = inertness(*at, captures, margin, at in places("self-replay"))
-        inert.append(entry)
-        broken += [("instrumentation-not-inert", f"{entry['role']} c{entry['concurrency']}")] if refused else []
-    if broken:
-        return None, broken
+    inert, refused = inertnesses(spec, captures, {"candidate", "oracle"})
+    if broken + refused:
+        return None, broken + refused
     statistics = Statistics()
-    concurrencies, pending = sorted(spec["strata"]["concurrency"]), sorted(set(missing(spec, captures)), key=str.encode)
+    concurrencies, pending = sorted(spec["strata"]["concurrency"]), sorted(set(missing(spec, spec["runs"], captures)), key=str.encode)
     strata = [s for n in concurrencies for s in strata_of(n, spec, captures, inert, statistics)]
     qualification = digest({"captures": [c.id for c in captures], "numerics": NUMERICS, "rules": RULES,
                             "schema": "witnessmark.qualification/v1", "spec": spec_id})
-    partition = lambda c: entry_of(spec, c).get("partition")
-    return {"captures": [{"capture": c.id, "concurrency": c.concurrency, "mode": c.mode, "partition": partition(c),
-                          "role": c.role, "run_id": c.run_id} for c in captures],
+    return {"captures": listed(spec, captures),
             "cross_strata": list(across(concurrencies, captures)), "inertness": inert, "numerics": NUMERICS,
             "pending": pending, "qualification": qualification, "rules": RULES, "schema": "witnessmark.result/v1",
             "spec": spec_id, "strata": strata, "verdict": judge(spec["claim"], pending, strata),
             "workload": spec["workload"]}, []
+
+# ---- 9. Calibrations ------------------------------------------------------------------------------------------------
+
+ASKED = {"sampling-mismatch", "run-reused", "coverage-overclaimed", "corpus-mismatch", "forced-output-claimed",
+         "prefix-mismatch", "vocab-mismatch", "tokenizer-mismatch"}
+
+def calibration_rules(spec, spec_id, captures, logs, known):
+    """Yields (rule, why) for what does not hold."""
+    for rule, why in protocol(spec, spec_id, captures, logs, known):
+        if rule in ASKED:
+            yield rule, why
+    yield from undeclared(spec["comparison"], captures)
+    for c in captures:
+        of_run = [k for k in known.values() if k.same_run(c)]
+        if c.role != "oracle" or any(k.role == "candidate" for k in of_run):
+            yield "calibration-contaminated", c.run_id
+        if c.role == "oracle" and any(k.role == "oracle" and partition_of(spec, k) == "held-out" for k in of_run):
+            yield "heldout-opened-early", c.run_id
+        if c.role == "oracle" and partition_of(spec, c) is None:
+            yield "mode-missing", f"{c.run_id} has no place in a partition"
+        first = next(k for k in captures if k.concurrency == c.concurrency)
+        for path in "schedule.slots", "schedule.step":
+            if written(c, path) != written(first, path):
+                yield "shape-mismatch", f"{first.run_id} {c.run_id} {path}"
+
+def counts(spec, rule, captures):
+    def planned(role, partition, mode, n):
+        return min(2**32 - 1, sum(e["repetitions"] for e in spec["runs"] if n in e["concurrency"]
+                                  and (e["role"], e.get("partition"), e["mode"]) == (role, partition, mode)))
+    a, million = rule["alpha"], 10**6
+    lines = {(n, e["mode"]) for e in spec["runs"] if e.get("partition") == "calibration" for n in e["concurrency"]}
+    for n, mode in sorted((n, mode) for n, mode in lines if mode != "baseline"):
+        plan, candidates = planned("oracle", "calibration", mode, n), planned("candidate", "held-out", mode, n)
+        held_out = max(candidates, planned("oracle", "held-out", mode, n))
+        found = sum((c.concurrency, c.mode) == (n, mode) for c in captures)
+        if rule["name"] == "maximum":
+            counted, units, bound = "calibration runs", plan, None
+            needs = max(1, -(-held_out * (million - a) // a))
+        else:
+            counted, units = ("held-out units", 0) if not candidates else \
+                             ("held-out requests", spec["corpus"]["requests"]) if n == 1 else ("held-out runs", candidates)
+            needs, bound = numerics.least(rule["share"], a), numerics.bound(units, a)
+        verdict = "INSUFFICIENT_EVIDENCE" if units < needs else "PENDING" if found < plan or not held_out else "CALIBRATED"
+        yield {"bound": bound, "concurrency": n, "counted": counted, "found": found, "held_out": held_out, "mode": mode,
+               "needs": needs, "planned": plan, "units": units, "verdict": verdict}
+
+def calibrate(root, spec_bytes, names):
+    """The calibration document, or the rules that are broken."""
+    spec, spec_id, logs = read_spec(spec_bytes), sha256(spec_bytes).hex(), verify.read_known(root)
+    known = read_captures(root, logs)
+    placed, placeless = choose(root, known, spec, names)
+    captures = placed + placeless if names else [c for c in placed if partition_of(spec, c) == "calibration"]
+    broken = torn(captures)
+    if broken:
+        return None, broken
+    inert, refused = inertnesses(spec, captures, {"oracle"})
+    broken = [*calibration_rules(spec, spec_id, captures, logs, known), *refused]
+    if broken:
+        return None, broken
+    captures.sort(key=Capture.order)
+    rule, statistics, strata = spec.get("calibration"), Statistics(), []
+    lines = list(counts(spec, rule, captures)) if rule else []
+    pending = set(missing(spec, [e for e in spec["runs"] if e.get("partition") == "calibration"], captures))
+    pending |= {f"runs: nothing is held out of {x['mode']} c{x['concurrency']}" for x in lines if not x["held_out"]}
+    if not lines:
+        pending.add("runs: no oracle with scores in the calibration partition" if rule else
+                    "calibration: the spec fixes no rule")
+    phases = sorted(spec["strata"]["phases"], key=PHASES.index)
+    for n, phase in itertools.product(sorted(spec["strata"]["concurrency"]), phases):
+        oracles = [c for c in captures if c.concurrency == n and c.scored]
+        strata.append({"concurrency": n, "noise": noises(oracles, phase, statistics), "phase": phase,
+                       "repeatability": repeatability(groups_of(oracles, phase))})
+    insufficient = any(x["verdict"] == "INSUFFICIENT_EVIDENCE" for x in lines)
+    return {"captures": listed(spec, captures), "counts": lines, "inertness": inert, "numerics": NUMERICS,
+            "pending": sorted(pending, key=str.encode), "rule": rule, "rules": RULES, "schema": "witnessmark.calibration/v1",
+            "spec": spec_id, "strata": strata, "workload": spec["workload"],
+            "verdict": "INSUFFICIENT_EVIDENCE" if insufficient else "PENDING" if pending else "CALIBRATED"}, []
 
 def sealed(root, name):
     """Spec, captures and bytes of a result that the log has, by its SHA or its qualification."""
@@ -460,7 +563,8 @@ def sealed(root, name):
 
 def main(args):
     output = args.pop(args.index("-o") + 1) if "-o" in args[:-1] else None
-    args = [a for a in args if a != "-o"]
+    calibrating = args[1:2] == ["--calibrate"]
+    args = [a for a in args if a not in ("-o", "--calibrate")]
     if len(args) < 2 or args[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 3
@@ -469,9 +573,11 @@ def main(args):
         if os.path.isfile(what):
             with open(what, "rb") as f:
                 spec = f.read()
+        elif calibrating:
+            raise FileNotFoundError(what)
         else:
             spec, names, before = sealed(root, what)
-        result, broken = derive(root, spec, names)
+        result, broken = (calibrate if calibrating else derive)(root, spec, names)
         if result:
             data = encode(result)
             require(before in (None, data), "result-mismatch", "derived again it is another")
@@ -485,7 +591,9 @@ def main(args):
         print(f"REFUSED {rule}: {why}")
     if broken:
         return 2
-    print(f"{result['verdict']} result={sha256(data).hex()} qualification={result['qualification']} spec={result['spec']}")
+    ids = {"calibration" if calibrating else "result": sha256(data).hex(), **result}
+    names = ["calibration"] if calibrating else ["result", "qualification"]
+    print(result["verdict"], *(f"{name}={ids[name]}" for name in [*names, "spec"]))
     if output:
         with open(output, "wb") as f:
             f.write(data)

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Small made-up qualifications, derived by a witnessmark program and by qualify.py: the documents are the same bytes.
+"""Small made-up qualifications and calibrations, derived by a witnessmark program and by qualify.py: the same bytes.
 
     qualify_cases.py WITNESSMARK [FIRST LAST]    cases FIRST to LAST - 1, by seed (without them 0 to 39)
 
 What a case is made of is drawn from its seed: captures of a few tokens over 24 token ids, with ties, choices left out,
 shapes left out, masks, recomputed rows, other paths, early ends, baselines that do not repeat, scores that no adapter
 took, runs that never ended, logs of other stores, specs that leave out what they may or ask for one thing more than
-once, and now and then a fault. Refusals agree where both refuse by the same
-rules. Exit status: 0 the same everywhere, 2 not.
+once, and now and then a fault. Then, from the same store, calibrations: partitions, rules and plans drawn anew, runs
+sealed again under another name or role, with other slots, or as ones that never ended, captures named that should not
+be, tables and partitions that no spec may have. Refusals agree where both refuse by the same rules.
+Exit status: 0 the same everywhere, 2 not.
 """
 import collections, contextlib, io, json, os, random, re, shutil, subprocess, sys, tempfile
 import numpy as np
@@ -17,6 +19,7 @@ import qualify, verify
 VOCABULARY = 24
 FAULTS = [None] * 70 + ["partial", "prompt", "corpus", "slots", "weights", "sampling", "forced", "tokenizer", "late",
                         "reused", "unnamed", "sampled", "masked", "fewer", "rerun", "torn", "listed"]
+CALIBRATIONS = 3  # of each case
 ELSEWHERE = 77  # a concurrency that no spec has
 
 def write(path, data):
@@ -48,17 +51,20 @@ class Case:
         self.spec(pick)
         self.other_spec(random.Random(f"{seed} spec"))
 
-    def again(self, source, run_id, partial=False, **schedule):
-        """The rows of a run as another capture; as one that never ended it is a run of its own."""
+    def again(self, source, run_id, partial=False, nonce=None, role=None, **schedule):
+        """The rows of a run as another capture; with a nonce, or as one that never ended, it is a run of its own."""
         a, b = (os.path.join(self.folder, "captures", name) for name in (source, run_id))
         shutil.copytree(a, b)
         run = {**self.runs[source], "run_id": run_id, "schedule": {**self.runs[source]["schedule"], **schedule}}
-        if partial:
+        run["role"] = role or run["role"]
+        nonce = nonce or (run_id if partial else None)
+        if nonce:
             with open(os.path.join(b, "rows.jsonl")) as f:
                 rows = [json.loads(line) for line in f]
+            run["run_nonce"] = nonce
+            write(os.path.join(b, "rows.jsonl"), lines({**row, "run_nonce": nonce} for row in rows))
+        if partial:
             os.remove(os.path.join(b, "run.json"))
-            run["run_nonce"] = run_id
-            write(os.path.join(b, "rows.jsonl"), lines({**row, "run_nonce": run_id} for row in rows))
         write(os.path.join(b, "run.json.partial" if partial else "run.json"), json.dumps(run).encode())
 
     def stratum(self, concurrency):
@@ -179,7 +185,8 @@ observed_shape = "{pick(["any"] * 12 + ["equal"])}"
             other = [name for name in self.runs if f"-{role}-" in name and name not in names] if self.fault == "listed" else []
             if names + other and pick([bool(other)] + [False] * 9 + [True]):  # some by name, and the others by what they are
                 text += f'[[runs]]\nrole = "{role}"\nmode = "{mode}"\nconcurrency = [{concurrency}]\nrepetitions = 1\n'
-                text += f'run_ids = {json.dumps(pick([names + other[:1], (other or names)[:1]]))}\npartition = "calibration"\n'
+                text += f'run_ids = {json.dumps(pick([names + other[:1], (other or names)[:1]]))}\n'
+                text += f'partition = "{"held-out" if partition or role == "candidate" else "calibration"}"\n'
             text += f'[[runs]]\nrole = "{role}"\nmode = "{mode}"\nconcurrency = [{concurrency}]\nrepetitions = {repetitions}\n'
             text += f'partition = "{partition}"\n' if partition else ""
         write(os.path.join(self.folder, "spec.toml"), text.encode())
@@ -203,8 +210,87 @@ observed_shape = "{pick(["any"] * 12 + ["equal"])}"
             runs += [re.sub("run_ids = .*\n", "", entry) + draw.choice(["", 'run_ids = ["none"]\n', "run_ids = []\n"]) for _ in range(3)]
         write(path, "[[runs]]\n".join([head, *runs]).encode())
 
+    # What a calibration is made of, drawn apart from all of the above.
+
+    def more_runs(self, draw):
+        """Names of what else is sealed: runs of the store once more."""
+        found = []
+        for n in range(draw.choice([0, 0, 0, 0, 1, 1, 2])):
+            source = draw.choice(list(self.runs))
+            name = f"{source}-{n}" if draw.random() < 0.6 else f"z-{n}"
+            role = draw.choice([None, None, None, "candidate", "oracle"])
+            nonce = draw.choice([None, name, name])
+            schedule = draw.choice([{}] * 5 + [{"slots": 99}, {"step": 4}, {"requested_concurrency": ELSEWHERE}])
+            self.again(source, name, draw.random() < 0.2, nonce or self.runs[source]["run_nonce"], role, **schedule)
+            found.append(name)
+        return found
+
+    def calibration(self, draw, name, extra):
+        """Another spec: its runs in partitions, and a rule. Returns the runs that it may calibrate by."""
+        pick, strata, entries, planned = draw.choice, sorted({e[2] for e in self.entries}), [], {}
+        tidy, wrong = draw.random() < 0.5, draw.random() < 0.06  # a plan that the runs fulfil; one that no spec may have
+        def some(names): return sorted(n for n in names if draw.random() < 0.6)
+        with open(os.path.join(self.folder, "spec.toml")) as f:
+            head = f.read().split("[[runs]]\n")[0]
+        if draw.random() < 0.15:
+            head = re.sub("(requests|new_tokens) = .*", lambda m: f"{m[1]} = {pick([1, 2, 3, 59])}", head)
+        if draw.random() < 0.1:
+            head = re.sub('gate = .*', 'gate = "other"', head)
+        if draw.random() < 0.1:
+            shapes = pick([[], ["schedule.slots"], ["schedule.step"], ["engine.name", "sampling.method"]])
+            head = re.sub("shapes = .*", f"shapes = {json.dumps(shapes)}", head)
+        def entry(role, mode, concurrency, partition, run_ids=None):
+            keys = {"role": role, "mode": mode, "concurrency": concurrency, "partition": partition, "run_ids": run_ids,
+                    "repetitions": len(run_ids or names) or 1 if tidy else pick([1, 1, 2, 2, 3, 20])}
+            planned.update(dict.fromkeys((run_ids or names) if partition == "calibration" else []))
+            entries.append("".join(f"{key} = {json.dumps(v)}\n" for key, v in keys.items() if v is not None))
+        places = [e[:3] for e in self.entries]
+        if not tidy and pick([True, False, False]):
+            modes = ["baseline", "capture-only", "self-replay"]
+            places.append((pick(["oracle", "candidate"]), pick(modes), pick(strata)))
+        for role, mode, n in dict.fromkeys(places):
+            names = [x for x in (*self.runs, *extra) if x[2:].startswith(f"{role}-{mode}-c{n}-") or x[0] == "z"]
+            kind = pick(["held-out"] * 6 + [None] * 2 if role == "candidate" else
+                        ["calibration"] * 6 + ["split"] * 4 + [None, "held-out"])
+            alone = all(place[:2] != (role, mode) or place[2] == n for place in places)
+            wide = alone and kind != "split" and pick([True] + [False] * 5) and not (tidy or wrong)
+            concurrency = strata if wide else [n]
+            if tidy and role == "oracle":
+                kind = "calibration" if mode == "baseline" else "split" if len(names) > 1 else None
+            if wrong and pick([True, False]):
+                kind = pick(["calibration", "both"])
+            if kind == "both":
+                entry(role, mode, concurrency, "calibration", pick([None, [], some(names)]))
+                entry(role, mode, concurrency, "held-out", pick([None, [], some(names)]))
+            elif kind == "split":
+                held = names[:1] if tidy else some(names)
+                parts = [("calibration", [x for x in names if x not in held] or ["none"]), ("held-out", held or ["other"])]
+                for part in draw.sample(parts, 2):
+                    entry(role, mode, concurrency, *part)
+            else:
+                if not tidy and pick([True] + [False] * 4):  # some of them go before, with another partition or none
+                    entry(role, mode, concurrency, pick([None, kind]), some(names))
+                entry(role, mode, concurrency, kind)
+                if not tidy and pick([True] + [False] * 6):
+                    entry(role, mode, concurrency, pick([None, kind]), pick([None, [], some(names)]))
+        if pick([True, False]):
+            draw.shuffle(entries)
+        def share(): return pick([0.5, 0.5, 0.5, 0.4, 0.35, 0.05, 0.000123, 0.000001, draw.randint(1, 500_000) / 10**6])
+        rule, table = pick(["maximum"] * 5 + ["share"] * 5 + [None]), {"alpha": share()}
+        if rule == "share":
+            table.update(share=share(), margin=pick([0, 0.0, -0.0, 0.01, 1e-7, 2.5, 1e21]))
+        table["rule"] = rule
+        if draw.random() < 0.06:
+            table[pick(list(table))] = pick(["other", 0, -0.5, 0.6, 1, 0.0000005, 0.1234567, float("inf"), float("nan"), True])
+        text = "[[runs]]\n".join([head, *entries])
+        if rule:
+            values = {key: json.dumps(v).replace("Infinity", "inf").replace("NaN", "nan") for key, v in table.items()}
+            text += "[calibration]\n" + "".join(f"{key} = {v}\n" for key, v in values.items())
+        write(os.path.join(self.folder, name), text.encode())
+        return list(planned)
+
 def derive(program, case):
-    """What each side says: a document, or the rules that are broken."""
+    """What each side says of the qualification, then of calibrations: a document, or the rules that are broken."""
     path, pick = lambda name: os.path.join(case.folder, name), case.draw.choice
     def witnessmark(*args, store="store"):
         done = subprocess.run([program, "--quiet", "--store", path(store), *args], capture_output=True, text=True)
@@ -240,32 +326,57 @@ def derive(program, case):
     by_name = case.fault == "torn" or pick([True] + [False] * 9)
     named = [name for name in case.runs if twice or name not in away] if by_name else []
     named += ["torn"] if case.fault == "torn" and case.torn else []
-    first = witnessmark("qualify", path("spec.toml"), *named, "--output", path("first"))
-    with contextlib.redirect_stdout(io.StringIO()) as said:
-        second = qualify.main([path("store"), path("spec.toml"), *named, "-o", path("second")]), said.getvalue()
-    for name, (status, said) in ("first", first), ("second", second):
-        if os.path.exists(path(name)):
-            with open(path(name), "rb") as f:
-                yield f.read()
-        else:
-            yield status, sorted(set(re.findall("REFUSED:? ([a-z-]+)", said)))
+    def both(command, option, spec, names):
+        """A pair: what the program says, and what qualify.py does."""
+        for name in "first", "second":
+            if os.path.exists(path(name)):
+                os.remove(path(name))
+        first = witnessmark(command, path(spec), *names, "--output", path("first"))
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            second = qualify.main([path("store"), *option, path(spec), *names, "-o", path("second")]), said.getvalue()
+        for name, (status, said) in ("first", first), ("second", second):
+            if os.path.exists(path(name)):
+                with open(path(name), "rb") as f:
+                    yield f.read()
+            else:
+                yield status, sorted(set(re.findall("REFUSED:? ([a-z-]+)", said)))
+    yield tuple(both("qualify", [], "spec.toml", named))
+    draw = random.Random(f"{case.seed} calibration")
+    extra = case.more_runs(draw)
+    seal(extra, "third")
+    if extra and draw.random() < 0.3:  # known from another log only
+        act("bundle", "--output", path("third-bundle"), *extra, store="third")
+        act("unbundle", path("third-bundle"))
+    else:
+        seal(extra)
+    refs = verify.read_refs(path("store"))
+    for _ in range(CALIBRATIONS):
+        planned = case.calibration(draw, "calibration.toml", extra)
+        names = draw.sample(sorted(refs), min(len(refs), draw.choice([0, 0, 1, 2]))) if draw.random() < 0.5 else []
+        if names or draw.random() < 0.3:  # with what the spec calibrates by; some twice, by id and by name
+            names += [name for name in planned if name in refs and draw.random() < 0.9]
+            names += [refs[name] for name in names if draw.random() < 0.1]
+        yield tuple(both("calibrate", ["--calibrate"], "calibration.toml", names))
 
 def main(args):
     if not args:
         print(__doc__, file=sys.stderr)
         return 3
-    outcomes, status = collections.Counter(), 0
+    outcomes, status = (collections.Counter(), collections.Counter()), 0
     for seed in range(*map(int, args[1:] or (0, 40))):
         with tempfile.TemporaryDirectory() as folder:
             case = Case(seed, folder)
             if not (case.runs and case.entries):
                 continue
-            first, second = derive(args[0], case)
-        if first != second:
-            print(f"case {seed}: {first if type(first) is tuple else 'a document'}, not {second if type(second) is tuple else 'the same'}")
-            status = 2
-        outcomes["refused" if type(second) is tuple else json.loads(second)["verdict"]] += 1
-    print("qualify:", ", ".join(f"{n} {name}" for name, n in sorted(outcomes.items())), "differ" if status else "agree")
+            for n, (first, second) in enumerate(derive(args[0], case)):
+                what = f"calibration {n}" if n else "qualification"
+                if first != second:
+                    said = [x if type(x) is tuple else "a document" for x in (first, second)]
+                    print(f"case {seed}, {what}: {said[0]}, and qualify.py says {said[1]}")
+                    status = 2
+                outcomes[bool(n)]["refused" if type(second) is tuple else json.loads(second)["verdict"]] += 1
+    for what, found in zip(("qualify", "calibrate"), outcomes):
+        print(f"{what}:", ", ".join(f"{n} {name}" for name, n in sorted(found.items())), "differ" if status else "agree")
     return status
 
 if __name__ == "__main__":

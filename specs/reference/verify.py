@@ -44,6 +44,7 @@ def encode(v):
 
 class Number(str):
     """A number that no schema calls an integer: with a fraction, an exponent, -0."""
+    __repr__ = str.__str__
 
 def depth(v):
     nested = v.values() if isinstance(v, dict) else v if isinstance(v, list) else None
