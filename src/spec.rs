@@ -176,12 +176,10 @@ impl Runs {
             && (self.run_ids.is_empty() || self.run_ids.contains(&run.run_id))
     }
 
-    /// Whether a run of one partition could count for the other.
+    /// Whether a run that is kept for one thing could count for another.
     fn is_taken_for(&self, other: &Self) -> bool {
         let apart = !self.run_ids.is_empty() && !other.run_ids.is_empty() && self.run_ids.is_disjoint(&other.run_ids);
-        self.partition.is_some()
-            && other.partition.is_some()
-            && self.partition != other.partition
+        self.partition != other.partition
             && (self.role, self.mode) == (other.role, other.mode)
             && self.concurrency.iter().any(|concurrency| other.concurrency.contains(concurrency))
             && !apart
@@ -374,7 +372,7 @@ impl Spec {
             }
             if let Some(other) = self.runs.iter().take(n).find(|other| other.is_taken_for(runs)) {
                 let expected = "run_ids in both entries, and others, so that what is held out is known beforehand";
-                let found = format!("{} {} in both partitions", other.role.name(), other.mode.name());
+                let found = format!("{} {} kept for different things", other.role.name(), other.mode.name());
                 return Err(value(&format!("runs[{n}].run_ids"), expected, found));
             }
         }

@@ -409,12 +409,13 @@ def judge(claim, pending, strata):
 
 def partitions(runs):
     """What is held out is no oracle's calibration run, and known by name where it could be one."""
-    of = lambda partition: [e for e in runs if e.get("partition") == partition]
-    require(all(e["role"] == "oracle" for e in of("calibration")), "schema-invalid", "calibration by a candidate")
-    for a, b in itertools.product(of("calibration"), of("held-out")):
-        if (a["role"], a["mode"]) == (b["role"], b["mode"]) and set(a["concurrency"]) & set(b["concurrency"]):
+    calibrating = [e for e in runs if e.get("partition") == "calibration"]
+    require(all(e["role"] == "oracle" for e in calibrating), "schema-invalid", "calibration by a candidate")
+    for a, b in itertools.combinations(runs, 2):
+        here = (a["role"], a["mode"]) == (b["role"], b["mode"]) and set(a["concurrency"]) & set(b["concurrency"])
+        if here and a.get("partition") != b.get("partition"):
             names = [set(e.get("run_ids", [])) for e in (a, b)]
-            require(all(names) and not names[0] & names[1], "schema-invalid", f"{a['mode']} in both partitions")
+            require(all(names) and not names[0] & names[1], "schema-invalid", f"{a['mode']} kept for different things")
 
 def read_rule(table):
     """The rule as the calibration document has it; shares in parts per million."""

@@ -186,7 +186,7 @@ observed_shape = "{pick(["any"] * 12 + ["equal"])}"
             if names + other and pick([bool(other)] + [False] * 9 + [True]):  # some by name, and the others by what they are
                 text += f'[[runs]]\nrole = "{role}"\nmode = "{mode}"\nconcurrency = [{concurrency}]\nrepetitions = 1\n'
                 text += f'run_ids = {json.dumps(pick([names + other[:1], (other or names)[:1]]))}\n'
-                text += f'partition = "{"held-out" if partition or role == "candidate" else "calibration"}"\n'
+                text += f'partition = "{partition}"\n' if partition else ""
             text += f'[[runs]]\nrole = "{role}"\nmode = "{mode}"\nconcurrency = [{concurrency}]\nrepetitions = {repetitions}\n'
             text += f'partition = "{partition}"\n' if partition else ""
         write(os.path.join(self.folder, "spec.toml"), text.encode())
@@ -204,7 +204,8 @@ observed_shape = "{pick(["any"] * 12 + ["equal"])}"
                 head = head[:head.index("[comparison]")]
             if draw.random() < 0.6:
                 head = head.replace("[require]\nmax_recomputed = 0\n", "")
-            runs = [re.sub("partition = .*\n", "", entry) if draw.random() < 0.5 else entry for entry in runs]
+            if draw.random() < 0.5:
+                runs = [re.sub("partition = .*\n", "", entry) for entry in runs]
         if again and runs:
             entry = draw.choice(runs)
             runs += [re.sub("run_ids = .*\n", "", entry) + draw.choice(["", 'run_ids = ["none"]\n', "run_ids = []\n"]) for _ in range(3)]

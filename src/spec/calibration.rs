@@ -257,6 +257,8 @@ mod tests {
             let error = parse(&[calibrating(first), held(second)]).unwrap_err().to_string();
             assert!(error.starts_with("runs[1].run_ids: expected run_ids in both entries"), "{error}");
         }
+        let error = parse(&[runs("oracle", "capture-only", 1, ""), held("run_ids = [\"b\"]")]).unwrap_err().to_string();
+        assert!(error.ends_with("oracle capture-only kept for different things"), "{error}");
         let candidate = runs("candidate", "capture-only", 1, "partition = \"calibration\"");
         let error = parse(&[candidate]).unwrap_err().to_string();
         assert!(error.starts_with("runs[0].partition: expected held-out"), "{error}");

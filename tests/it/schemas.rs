@@ -34,9 +34,10 @@ use super::made_up::{MadeUp, folder, object, refused_as_manifest, sealed};
 use super::support::{self, embedded};
 
 const BASE: &str = "https://example.org/";
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "act",
     "bundle",
+    "calibration",
     "capture",
     "corpus",
     "entry",
@@ -58,13 +59,13 @@ fn schema_json(name: &str) -> Value {
 }
 
 /// A compiled schema.
-struct Schema {
+pub(crate) struct Schema {
     schemas: Schemas,
     index: SchemaIndex,
 }
 
 impl Schema {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let mut compiler = Compiler::new();
         for name in NAMES.into_iter().chain((!NAMES.contains(&name)).then_some(name)) {
             compiler.add_resource(&format!("{BASE}{name}.schema.json"), schema_json(name)).unwrap();
@@ -80,7 +81,7 @@ impl Schema {
         self.schemas.validate(value, self.index).is_ok()
     }
 
-    fn must_take(&self, value: &Value) {
+    pub(crate) fn must_take(&self, value: &Value) {
         self.schemas.validate(value, self.index).unwrap_or_else(|e| panic!("{value}: {e:#}"));
     }
 }
@@ -867,6 +868,7 @@ fn specs() {
         with("[[runs]]\nrole = \"oracle\"\nmode = \"tap\"\nconcurrency = [1]\nrepetitions = 1"),
         with("[[runs]]\nrole = \"judge\"\nmode = \"baseline\"\nconcurrency = [1]\nrepetitions = 1"),
         with("[[runs]]\nrole = \"oracle\"\nmode = \"baseline\"\nconcurrency = [1]\nrepetitions = 0"),
+        with("[[runs]]\nrole = \"oracle\"\nmode = \"baseline\"\nconcurrency = [1]\nrepetitions = 4294967296"),
         with(
             "[[runs]]\nrole = \"oracle\"\nmode = \"baseline\"\nconcurrency = [1]\nrepetitions = 1\npartition = \"test\"",
         ),

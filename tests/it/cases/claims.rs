@@ -23,6 +23,7 @@ use witnessmark::verify::{Depth, Options, verify};
 
 use super::capture::Capture;
 use super::edit::{CaptureEdit, Edit};
+use crate::schemas::Schema;
 use crate::support::{Bench, root};
 
 /// A case.toml.
@@ -333,10 +334,14 @@ fn play(claim: &Claim) -> Vec<String> {
         let again = bench.run(&args);
         let bytes = fs::read(&file).unwrap();
         let document: Value = serde_json::from_slice(&bytes).unwrap();
+        Schema::new("calibration").must_take(&document);
         let same = Sha256::of(&bytes).to_string() == calibration && document == found["calibration"];
         if !same || again.status != status || !again.stdout.contains(calibration) {
             faults.push(format!("{}: calibrated again: {}{}", claim.name, again.stdout, again.stderr));
         }
+    }
+    if found["result"].is_object() {
+        Schema::new("result").must_take(&found["result"]);
     }
     // What was derived can be derived again, by its SHA and by its qualification.
     if let (Some(result), None) = (found["result_sha256"].as_str(), &claim.forged) {
