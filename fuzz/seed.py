@@ -13,7 +13,28 @@ def put(target, name, data):
     (folder / name).write_bytes(data)
 
 
+def words():
+    """All names of fields and fixed values, for -dict=fuzz/corpus/words.dict."""
+    found = {"\\\"", "\\\\u0000", "[[runs]]\\x0a", "2147483648", "9007199254740993", "18446744073709551616"}
+
+    def walk(node):
+        if isinstance(node, dict):
+            found.update(f"\\\"{key}\\\":" for key in node.get("properties", {}) if isinstance(node.get("properties"), dict))
+            found.update(f"\\\"{value}\\\"" for value in [*node.get("enum", []), node.get("const")] if isinstance(value, str))
+            for child in node.values():
+                walk(child)
+        elif isinstance(node, list):
+            for child in node:
+                walk(child)
+
+    for path in (HERE.parent / "schemas").glob("*.json"):
+        walk(json.loads(path.read_text()))
+    (HERE / "corpus").mkdir(exist_ok=True)
+    (HERE / "corpus/words.dict").write_text("".join(f'"{word}"\n' for word in sorted(found)))
+
+
 def main(store):
+    words()
     store = pathlib.Path(store)
     for capture in CUT.iterdir():
         put("run_json", capture.name, (capture / "run.json").read_bytes())
@@ -24,10 +45,12 @@ def main(store):
             if data.startswith(b"PAR1"):
                 put("rows_shard", path.name, bytes([9]) + data)
             elif data.startswith((b"{\"captures\"", b"# ")):
-                put("documents", path.name, data)
+                put("claims", path.name, data)
             elif data.startswith(b"{\"capture\""):
                 put("documents", path.name, data)
                 put("documents", path.name + "-capture", json.dumps(json.loads(data)["capture"], sort_keys=True, separators=(",", ":")).encode())
+    for path in (HERE.parent / "specs").glob("*.toml"):
+        put("claims", path.name, path.read_bytes())
     head, entries = ((store / "log" / name).read_bytes() for name in ("head", "entries"))
     put("log", "real", head + b"\xff" + entries)
     put("documents", "head", head)
