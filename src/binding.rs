@@ -377,6 +377,13 @@ impl Run {
         Role::ALL.into_iter().find(|role| role.name() == found)
     }
 
+    /// So many sequences some batch must have had for the requested concurrency to be reached: as many as were requested, or as there are requests.
+    #[must_use]
+    pub fn batch_wanted(&self) -> Option<u64> {
+        let requests = u64::try_from(self.requests.len()).unwrap_or(u64::MAX);
+        self.requested_concurrency().map(|requested| u64::from(requested).min(requests))
+    }
+
     /// `schedule.requested_concurrency`.
     #[must_use]
     pub fn requested_concurrency(&self) -> Option<u32> {

@@ -214,7 +214,10 @@ pub fn claimed<'c>(catalog: &Catalog<'_>, spec: Sha256, captures: &'c [Verified]
         rows: capture.rows(),
         role: capture.run().role(),
         concurrency: capture.run().requested_concurrency(),
-        declared: declared(catalog, spec, capture),
+        declared: match capture.run().role() {
+            Some(Role::Candidate) => declared(catalog, spec, capture),
+            _ => Declared::Never,
+        },
     };
     captures.iter().map(claimed).collect()
 }
@@ -228,9 +231,6 @@ fn order(capture: &Verified) -> (&'static str, u32, &'static str, String, Captur
 
 /// When the spec was put into the logs that name a capture's run. Each log counts under its own head: places of two heads mean nothing together.
 fn declared(catalog: &Catalog<'_>, spec: Sha256, capture: &Verified) -> Declared {
-    if capture.run().role() != Some(Role::Candidate) {
-        return Declared::Never;
-    }
     let is_spec = |(act, document): (DocumentAct, Document)| act == DocumentAct::Spec && document.subject == spec;
     let mut answer = Declared::Never;
     for log in catalog.logs() {

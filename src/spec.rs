@@ -371,7 +371,7 @@ impl Spec {
                 return Err(value(&format!("runs[{n}].partition"), expected, "calibration".to_owned()));
             }
             if let Some(other) = self.runs.iter().take(n).find(|other| other.is_taken_for(runs)) {
-                let expected = "run_ids in both entries, and others, so that what is held out is known beforehand";
+                let expected = "run_ids in both entries, none in both, so that what is held out is known beforehand";
                 let found = format!("{} {} kept for different things", other.role.name(), other.mode.name());
                 return Err(value(&format!("runs[{n}].run_ids"), expected, found));
             }
@@ -436,7 +436,8 @@ impl Spec {
             );
             say(!self.runs.is_empty() && repeats(concurrency) < 2, &text);
         }
-        for need in self.calibration_needs().iter().filter(|need| need.falls_short()) {
+        let needs = self.calibration_needs();
+        for need in needs.iter().filter(|need| need.falls_short()) {
             let mode = need.mode.name();
             let text = format!(
                 "calibration: the rule needs {} {} of {mode} c{}, and the plan has {}",
@@ -444,6 +445,14 @@ impl Spec {
             );
             say(true, &text);
         }
+        for need in needs.iter().filter(|need| need.held_out == 0) {
+            let text = format!("calibration: nothing is held out of {} c{}", need.mode.name(), need.concurrency);
+            say(true, &text);
+        }
+        say(
+            self.calibration.is_some() && needs.is_empty(),
+            "calibration: no oracle with scores in the calibration partition",
+        );
         let gate = self.comparison.gate.as_deref().is_some_and(|gate| gate != "strict");
         say(gate, "comparison.gate: only strict can be asked for; qualify refuses another");
         let claims = self.claim == Claim::Strict && !self.runs.is_empty();

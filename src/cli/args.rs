@@ -115,7 +115,7 @@ pub(super) enum Command {
     /// Takes the proof of a row (witnessmark prove) or of the log's growth (witnessmark log prove). Everything in it is recomputed. It shows that
     /// the row belongs to the capture id it prints: compare that id with the one you were given, or pass it with --capture.
     CheckProof(CheckProofArgs),
-    /// Put captures into one file, for an auditor who has no store
+    /// Put captures, or a result and its captures, into one file, for an auditor who has no store
     ///
     /// The file holds the captures' log entries, proved up to the log's head, and exactly the objects that their manifests name. `witnessmark
     /// verify FILE` verifies it as it is; `witnessmark unbundle FILE` puts it into a store.
@@ -394,7 +394,7 @@ pub(super) struct CheckProofArgs {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct BundleArgs {
-    /// Ids, prefixes or run ids
+    /// Ids, prefixes or run ids of captures; or a result SHA or qualification id
     #[arg(required = true, value_name = "WHAT")]
     pub(super) what: Vec<String>,
     /// The file to write; it must not be there
@@ -438,7 +438,7 @@ pub(super) struct QualifyArgs {
     /// Exactly these captures
     #[arg(value_name = "NAME")]
     pub(super) captures: Vec<String>,
-    /// Also write the result document here, to the byte
+    /// Also write the result document here, to the byte; there must be no such file
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     /// Derive only: put nothing into the store
@@ -453,7 +453,7 @@ pub(super) struct CalibrateArgs {
     /// Exactly these captures
     #[arg(value_name = "NAME")]
     pub(super) captures: Vec<String>,
-    /// Also write the calibration document here, to the byte
+    /// Also write the calibration document here, to the byte; there must be no such file
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
 }
@@ -478,10 +478,10 @@ pub(super) enum SpecCommand {
     },
     /// Write a first spec with every pin that captures show
     Draft {
-        /// Sealed captures to take the pins from
+        /// Sealed captures to take the pins from. Of oracles: a candidate that is sealed before its spec cannot be judged by it
         #[arg(long, required = true, num_args = 1.., value_name = "NAME")]
         from: Vec<String>,
-        /// Write it here instead of to stdout
+        /// Write it here instead of to stdout; there must be no such file
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
@@ -500,7 +500,7 @@ pub(super) struct ReportArgs {
     /// A result SHA, a qualification id or a prefix of one; or two captures
     #[arg(required = true, num_args = 1..=2, value_name = "WHAT")]
     pub(super) what: Vec<String>,
-    /// The page to write
+    /// The page to write; there must be no such file
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: PathBuf,
 }

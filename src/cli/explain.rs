@@ -21,9 +21,10 @@ pub(super) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> Result<Statu
     if context.json {
         for rule in wanted {
             let about = about(rule);
+            let (protects, remedy, asked) = (about.protects, about.remedy, text::asked(rule));
             context
                 .out
-                .json(&serde_json::json!({ "rule": rule, "protects": about.protects, "remedy": about.remedy }))?;
+                .json(&serde_json::json!({ "rule": rule, "protects": protects, "remedy": remedy, "asked": asked }))?;
         }
     } else if let ([rule], Some(_)) = (wanted.as_slice(), &args.rule) {
         context.out.print(&text::explain(*rule))?;

@@ -6,6 +6,7 @@ use super::args::{SpecArgs, SpecCommand};
 use super::seal::{now, open_or_create};
 use super::verify::verified;
 use super::{CliError, Context, Status, input};
+use crate::binding::Role;
 use crate::catalog::Catalog;
 use crate::digest::Sha256;
 use crate::log::Log;
@@ -66,6 +67,12 @@ fn write_draft(context: &mut Context<'_>, from: &[String], output: Option<&Path>
     let text = draft(&sides);
     context.document(text.as_bytes(), output)?;
     context.prose("a draft: say what it is for, and what it leaves open (witnessmark spec check FILE)\n")?;
+    for (run, _) in sides.iter().filter(|(run, _)| run.role() == Some(Role::Candidate)) {
+        context.prose(&format!(
+            "candidate {} is sealed before this spec and cannot be judged by it: run it again behind it\n",
+            run.run_id
+        ))?;
+    }
     Ok(Status::Good)
 }
 

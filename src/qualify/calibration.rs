@@ -4,15 +4,17 @@
 use serde::{Deserialize, Serialize};
 
 use super::result::{CaptureLine, InertnessLine, Noise, Repeatability, Stratum};
-use super::{Answer, Gathered, QualifyError, claimed, gather, inertness_line, line, pending, search, stratum};
+use super::{
+    Answer, Gathered, QualifyError, claimed, declared, gather, inertness_line, line, pending, search, stratum,
+};
 use crate::binding::{Role, Run};
 use crate::canon::document;
 use crate::canon::real::Real;
 use crate::catalog::{Catalog, Resolved, read_manifest};
 use crate::digest::Sha256;
 use crate::meter::Meter;
-use crate::refusal::Findings;
-use crate::rule::claim::{Known, inertness, judge_calibration};
+use crate::refusal::{Findings, NoteKind};
+use crate::rule::claim::{Declared, Known, inertness, judge_calibration};
 use crate::spec::calibration::{CalibrationPlan, CalibrationRule, Need};
 use crate::spec::{NUMERICS, Partition, RULES, Spec};
 use crate::store::Fault;
@@ -208,6 +210,14 @@ pub fn calibrate(
         verdict,
         workload: spec.workload.clone(),
     };
+    let behind = captures.iter().filter(|capture| declared(catalog, spec_id, capture) != Declared::Before).count();
+    if behind > 0 && spec.calibration.is_some() {
+        let all = captures.len();
+        findings.note(
+            NoteKind::Undecided,
+            format!("nothing shows that the rule was fixed before {behind} of the {all} captures were sealed: the spec stands behind them in the log, or in none (witnessmark spec seal)"),
+        );
+    }
     let bytes = document::encode(&document)?;
     Ok(Answer::Derived(Box::new(Calibration { document, bytes, findings: findings.sorted() })))
 }

@@ -11,6 +11,7 @@ use crate::id::{ObjectId, RowKey, long};
 use crate::log::Log;
 use crate::manifest::{Act, Manifest};
 use crate::refusal::{Findings, Note, NoteKind, Refusal, Rule};
+use crate::rule::claim::{judged_calibrations, judged_claims};
 use crate::rule::{Applies, about};
 use crate::seal::Sealed;
 use crate::spec::Spec;
@@ -275,14 +276,24 @@ pub fn explain(rule: Rule) -> String {
     page.line(rule);
     page.words("protects", about.protects);
     page.words("what to do", about.remedy);
-    let applies = match about.applies {
+    page.field("asked", asked(rule));
+    page.0
+}
+
+/// When a rule is asked, and by which commands.
+#[must_use]
+pub fn asked(rule: Rule) -> &'static str {
+    let calibrating = judged_calibrations().contains(&rule);
+    match about(rule).applies {
         Applies::Always => "always",
         Applies::WithModel => "with verify --model DIR, or with a spec",
         Applies::WithSpec => "with a spec: seal --spec, verify --spec",
-        Applies::Qualification => "when a result is derived: qualify, verify RESULT",
-    };
-    page.field("asked", applies);
-    page.0
+        Applies::Qualification if !calibrating => "when a result is derived: qualify, verify RESULT",
+        Applies::Qualification if judged_claims().contains(&rule) => {
+            "when captures are judged together: qualify, verify RESULT, calibrate"
+        }
+        Applies::Qualification => "when the oracle is calibrated: calibrate",
+    }
 }
 
 /// All rules with what they protect, in short.
@@ -317,9 +328,9 @@ pub fn spec(spec: &Spec) -> String {
     page.field(
         "pins",
         format_args!(
-            "{pins} bindings, {} model files, {} tokenizer files",
-            spec.pins.model_files.len(),
-            spec.pins.tokenizer_files.len()
+            "{pins} bindings, {}, {}",
+            count(long(spec.pins.model_files.len()), "model file"),
+            count(long(spec.pins.tokenizer_files.len()), "tokenizer file")
         ),
     );
     for runs in &spec.runs {
@@ -343,7 +354,7 @@ pub fn spec_sealed(spec: &Spec, place: usize, new: bool) -> String {
     let mut page = Page(String::new());
     let how = if new { "in the log at entry" } else { "already in the log at entry" };
     page.line(format_args!(
-        "spec of {} {how} {place}: candidates that are sealed from here on can be judged by it",
+        "spec of {} {how} {place}: candidates that are sealed after it can be judged by it",
         spec.workload
     ));
     for undescribed in spec.undescribed() {

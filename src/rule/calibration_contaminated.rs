@@ -7,7 +7,7 @@ use crate::refusal::{Rule, Subject};
 
 /// What the rule is for.
 pub(super) const ABOUT: About = About {
-    protects: "What is called noise is how the oracle differs from itself. A threshold that has seen the candidate is fitted to what it is to judge, and passes it.",
+    protects: "A calibration sees the oracle only, never the candidate. What is called noise is how the oracle differs from itself; a threshold that has seen the candidate is fitted to what it is to judge.",
     remedy: "Name oracle captures of the spec's calibration partition only, or none: then all of them are taken.",
     applies: Applies::Qualification,
 };

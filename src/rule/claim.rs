@@ -197,14 +197,12 @@ fn judge_some(checks: &[ClaimCheck], mut bench: ClaimBench<'_>, keep: &dyn Fn(Ru
 }
 
 /// The rules that [`judge_claim`] asks, one for each call site.
-#[doc(hidden)]
 #[must_use]
 pub fn judged_claims() -> Vec<Rule> {
     CLAIM_CHECKS.iter().map(|check| check.rule).collect()
 }
 
 /// The rules that [`judge_calibration`] asks, one for each call site.
-#[doc(hidden)]
 #[must_use]
 pub fn judged_calibrations() -> Vec<Rule> {
     CALIBRATION_CHECKS.iter().map(|check| check.rule).collect()

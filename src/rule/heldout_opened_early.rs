@@ -8,7 +8,7 @@ use crate::spec::Partition;
 
 /// What the rule is for.
 pub(super) const ABOUT: About = About {
-    protects: "Held-out runs show whether a rule holds on what it was not made from. One that went into the calibration shows nothing any more.",
+    protects: "A held-out run stays out of the calibration. It shows whether a rule holds on what it was not made from; once it went into the calibration it shows nothing any more.",
     remedy: "Leave held-out captures out of the calibration. If one was meant for it, write a new spec that says so, and make another held-out run.",
     applies: Applies::Qualification,
 };

@@ -86,15 +86,14 @@ fn schedule(bench: &mut SpecBench<'_>) {
     }
     if require.concurrency_reached {
         let path = "schedule.requested_concurrency";
-        let Some(requested) = run.requested_concurrency().map(u64::from) else {
+        let Some(wanted) = run.batch_wanted() else {
             bench.findings.refuse(Rule::BindingMissing, subject(path), "an integer", "nothing");
             return;
         };
-        let wanted = requested.min(u64::try_from(run.requests.len()).unwrap_or(u64::MAX));
-        let reached = rows.iter().filter_map(|row| row.batch_size).max().map_or(0, u64::from);
-        if reached < wanted {
-            let expected = format!("a row whose batch has {wanted} sequences");
-            let found = format!("at most {reached}");
+        let reached = rows.iter().filter_map(|row| row.batch_size).max().map(u64::from);
+        if reached.unwrap_or(0) < wanted {
+            let expected = format!("a row of batch_size {wanted} or more");
+            let found = reached.map_or("no row that gives its batch_size".to_owned(), |most| format!("at most {most}"));
             bench.findings.refuse(Rule::ConcurrencyNotReached, Subject::Capture, expected, found);
         }
     }

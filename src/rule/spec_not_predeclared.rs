@@ -8,7 +8,7 @@ use crate::refusal::{Rule, Subject};
 /// What the rule is for.
 pub(super) const ABOUT: About = About {
     protects: "The spec stood in the log before the candidate's captures: a plan that is written after the evidence can be written to fit it.",
-    remedy: "Declare the spec first (witnessmark spec seal FILE), then run the candidate again and seal what it gives.",
+    remedy: "Declare the spec first (witnessmark spec seal FILE), then run the candidate again and seal what it gives. Name the captures to qualify, or list run_ids in the spec: the earlier run still has a place.",
     applies: Applies::Qualification,
 };
 

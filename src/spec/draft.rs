@@ -125,8 +125,9 @@ fn require(out: &mut String, captures: &[(&Run, &[Row])], runs: &[&Run]) -> std:
     writeln!(out, "no_speculation = {}", off("schedule.speculation"))?;
     let bound = |run: &&Run| text_of(run, "engine.commit").or(text_of(run, "engine.binary_sha256")).is_some();
     writeln!(out, "engine_bound = {}", runs.iter().all(bound))?;
-    let declared = runs.iter().all(|run| run.requested_concurrency().is_some());
-    writeln!(out, "concurrency_reached = {declared}\nmax_recomputed = 0")?;
+    let widest = |rows: &[Row]| rows.iter().filter_map(|row| row.batch_size).max().map_or(0, u64::from);
+    let reached = captures.iter().all(|(run, rows)| run.batch_wanted().is_some_and(|wanted| widest(rows) >= wanted));
+    writeln!(out, "concurrency_reached = {reached}\nmax_recomputed = 0")?;
     let lengths = runs.iter().flat_map(|run| run.requests.iter());
     let window = lengths.map(|request| request.prompt_token_ids.len() + request.output_token_ids.len()).max();
     writeln!(out, "window = {}", window.unwrap_or(1))

@@ -52,14 +52,7 @@ fn places(list: &Value) -> Vec<(u64, u64)> {
 #[test]
 fn the_whole_captures_show_how_the_oracle_differs_and_how_many_runs_a_rule_would_need() {
     let Some(bench) = bench(&[], "zstd") else { return };
-    let shipped = fs::read_to_string(root().join(SPEC)).unwrap();
-    let [oracle, candidate] = ["oracle", "candidate"].map(|role| format!("role = \"{role}\"\n"));
-    let text = shipped
-        .replace(&oracle, &format!("{oracle}partition = \"calibration\"\n"))
-        .replace(&candidate, &format!("{candidate}partition = \"held-out\"\n"))
-        .replace("[comparison]", "[calibration]\nrule = \"maximum\"\nalpha = 0.05\n\n[comparison]");
-    let spec = bench.path("calibration.toml");
-    fs::write(&spec, text).unwrap();
+    let spec = root().join("specs/smollm2-h200-calibration.toml");
     let spec = spec.to_str().unwrap();
     let before = bench.run(&["log", "show", "--json"]).stdout;
     let run = bench.run(&["calibrate", spec, "--json"]);

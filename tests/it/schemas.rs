@@ -834,11 +834,13 @@ fn specs() {
     let shipped = std::fs::read_to_string(super::support::root().join("specs/smollm2-h200.toml")).unwrap();
     let head = "schema = \"witnessmark.spec/v1\"\nworkload = \"w\"\n";
     let with = |text: &str| format!("{head}{text}\n");
-    let other = std::fs::read_to_string(super::support::root().join("specs/strix-qwen3-4b.toml")).unwrap();
+    let [other, third] = ["strix-qwen3-4b", "smollm2-h200-calibration"]
+        .map(|name| std::fs::read_to_string(super::support::root().join(format!("specs/{name}.toml"))).unwrap());
     let calibration = |text: &str| with(&format!("[calibration]\n{text}"));
     let good = [
         shipped,
         other,
+        third,
         calibration("rule = \"maximum\"\nalpha = 0.05"),
         calibration("rule = \"share\"\nalpha = 0.05\nshare = 0.05\nmargin = 0"),
         with(""),
