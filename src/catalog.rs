@@ -49,6 +49,9 @@ pub struct Imported {
     pub entry: Entry,
 }
 
+/// Captures, each with its run and the tree hash of its rows.
+pub type KnownRuns = BTreeMap<CaptureId, (Run, Sha256)>;
+
 /// Why a name stands for nothing, or for too much.
 #[derive(Debug, thiserror::Error)]
 pub enum NameError {
@@ -269,10 +272,49 @@ impl<'a> Catalog<'a> {
     /// The run of a capture, by documents whose digests are checked.
     #[must_use]
     pub fn run(&self, manifest: &Manifest) -> Option<Run> {
+        self.read_run(manifest).ok()
+    }
+
+    fn read_run(&self, manifest: &Manifest) -> Result<Run, Fault> {
         let declared = manifest.capture.run_json;
-        let read = self.store.read_object(&manifest.run_object, Some(declared.bytes), MAX_RUN_JSON, "run.json");
-        let bytes = read.ok().filter(|bytes| Sha256::of(bytes) == declared.sha256)?;
-        Run::parse(&bytes).ok()
+        let bytes = self.store.read_object(&manifest.run_object, Some(declared.bytes), MAX_RUN_JSON, "run.json")?;
+        let refuse = |rule, expected: String, found: String| {
+            let subject = Subject::Object(manifest.run_object, "run.json".to_owned());
+            Fault::Refused(Refusal::new(rule, subject, expected, found))
+        };
+        let found = Sha256::of(&bytes);
+        if found != declared.sha256 {
+            return Err(refuse(Rule::RootMismatch, format!("SHA-256 {}", declared.sha256), found.to_string()));
+        }
+        Run::parse(&bytes)
+            .map_err(|_| refuse(Rule::SchemaInvalid, "a run.json".to_owned(), "something else".to_owned()))
+    }
+
+    /// Every capture that the logs name, with its run and the tree hash of its rows: what is judged over all of them must know each.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    ///
+    /// # Refusals
+    /// For each capture of which no manifest leads to its run: what the last one was refused for.
+    pub fn runs(&self) -> Result<Result<KnownRuns, Vec<Refusal>>, StoreError> {
+        let (mut runs, mut refusals) = (BTreeMap::new(), Vec::new());
+        for Resolved { capture, manifests } in self.subjects() {
+            let mut last = None;
+            for id in &manifests {
+                let read = read_manifest(self.store, id, capture)
+                    .and_then(|manifest| Ok((self.read_run(&manifest)?, manifest.capture.row_root)));
+                match read {
+                    Ok(found) => drop(runs.insert(capture, found)),
+                    Err(Fault::Refused(refusal)) => last = Some(refusal),
+                    Err(Fault::Error(error)) => return Err(error),
+                }
+            }
+            if !runs.contains_key(&capture) {
+                refusals.extend(last);
+            }
+        }
+        Ok(if refusals.is_empty() { Ok(runs) } else { Err(refusals) })
     }
 
     /// The output of a request of the run that `run_id` names in this store.
@@ -456,16 +498,15 @@ fn read_ref(store: &Store, file: &str) -> Result<Option<Ref>, Fault> {
     }
 }
 
-/// The capture that a run id names at this moment; none where its ref is damaged, too.
+/// The capture that a run id names at this moment.
 ///
 /// # Errors
 /// When the ref cannot be read.
-pub fn named(store: &Store, name: &str) -> Result<Option<CaptureId>, StoreError> {
-    match read_ref(store, &ref_file_name(name)) {
-        Ok(found) => Ok(found.map(|found| found.capture)),
-        Err(Fault::Refused(_)) => Ok(None),
-        Err(Fault::Error(error)) => Err(error),
-    }
+///
+/// # Refusals
+/// What a file of the store can be refused for; json-not-canonical for what is no ref of that name.
+pub fn named(store: &Store, name: &str) -> Result<Option<CaptureId>, Fault> {
+    Ok(read_ref(store, &ref_file_name(name))?.map(|found| found.capture))
 }
 
 /// Writes the ref of a run id.

@@ -7,6 +7,7 @@
 use std::io::Seek;
 use std::os::unix::fs::FileExt;
 
+use crate::binding::MAX_VOCAB;
 use crate::canon::scores::Canonical;
 use crate::catalog::{Catalog, Resolved, read_manifest};
 use crate::id::{RowKey, long};
@@ -53,13 +54,18 @@ pub fn prove_row(
         };
         let mut records = Records::new(&bytes, shard.rows).map_err(noncanonical)?;
         while records.next(&mut record).map_err(noncanonical)? {
-            if record.starts_with(&wanted) {
-                found = Some((long(leaves.len()), record.clone()));
+            if record.starts_with(&wanted) && found.replace((long(leaves.len()), record.clone())).is_some() {
+                let subject = Subject::Row(key);
+                return Err(refuse(Rule::RowDuplicated, subject, "one row".to_owned(), "two or more".to_owned()));
             }
             leaves.push(leaf_hash(&record));
         }
     }
     let document = &manifest.capture;
+    if document.rows != long(leaves.len()) {
+        let (expected, found) = (format!("{} rows", document.rows), leaves.len().to_string());
+        return Err(refuse(Rule::TreeSize, Subject::Capture, expected, found));
+    }
     // Every leaf is in the root, and so in the path of any other.
     let (path, root) = match &found {
         None => (Vec::new(), Some(root_of(&leaves))),
@@ -86,7 +92,15 @@ pub fn prove_row(
 
 /// The scores of one row, by its page alone; none in a baseline.
 fn read_scores(store: &Store, manifest: &Manifest, place: u64, row: &Row) -> Result<Option<Canonical>, Fault> {
-    let Some(vocab) = manifest.capture.vocab_size.and_then(|vocab| u32::try_from(vocab).ok()) else { return Ok(None) };
+    let vocab = match (manifest.capture.vocab_size, row.score_digest) {
+        (None, None) => return Ok(None),
+        (vocab, _) => vocab.filter(|vocab| *vocab <= MAX_VOCAB).and_then(|vocab| u32::try_from(vocab).ok()),
+    };
+    let Some(vocab) = vocab else {
+        let expected = format!("a vocabulary of at most {MAX_VOCAB}, since the row has scores");
+        let found = manifest.capture.vocab_size.map_or("none".to_owned(), |vocab| vocab.to_string());
+        return Err(Fault::Refused(Refusal::new(Rule::LimitExceeded, Subject::Capture, expected, found)));
+    };
     let mut base = 0_u64;
     for (number, shard) in manifest.score_shards.iter().enumerate() {
         let end = base.saturating_add(shard.rows);

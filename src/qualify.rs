@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 use crate::binding::{Role, Run};
 use crate::canon::document;
 use crate::canon::json::JsonError;
-use crate::catalog::{Catalog, Resolved, read_document, read_manifest};
+use crate::catalog::{Catalog, KnownRuns, Resolved, read_document, read_manifest};
 use crate::digest::Sha256;
-use crate::id::{CaptureId, ObjectId};
+use crate::id::CaptureId;
 use crate::manifest::{Document, DocumentAct};
 use crate::meter::Meter;
 use crate::refusal::{Findings, Refusal, Rule, Subject};
-use crate::rule::claim::{Claimed, Declared, Inertness, Mismatches, inertness, judge_claim};
+use crate::rule::claim::{Claimed, Declared, Inertness, Known, Mismatches, inertness, judge_claim, same_run};
 use crate::spec::{Claim, NUMERICS, RULES, Runs, Spec};
 use crate::store::{Fault, StoreError};
 use crate::verify::{Depth, Options, Verified, VerifyError, verify};
@@ -103,10 +103,13 @@ fn search(catalog: &Catalog<'_>, wants: &dyn Fn(&Run) -> bool) -> Vec<Resolved> 
 struct Gathered {
     spec_id: Sha256,
     captures: Vec<Verified>,
+    /// What the logs name
+    runs: KnownRuns,
     findings: Findings,
 }
 
-/// Verifies all subjects in full, and against the spec; the refusals where one of them is broken, or the spec is no plan.
+/// Verifies all subjects in full, and against the spec; the refusals where one of them is broken, or the spec is no plan. What the logs name must be there, or
+/// nobody knows what it would have spoken against.
 fn gather(
     catalog: &Catalog<'_>,
     spec: &Spec,
@@ -119,6 +122,17 @@ fn gather(
         findings.refuse(Rule::SchemaInvalid, subject, "corpus, strata and runs", "a spec without one of them");
         return Ok(Err(findings));
     };
+    findings.refusals.extend(catalog.log.refusals.iter().chain(&catalog.refusals).cloned());
+    let runs = match catalog.runs()? {
+        Ok(runs) => runs,
+        Err(refusals) => {
+            findings.refusals.extend(refusals);
+            KnownRuns::new()
+        }
+    };
+    if !findings.refusals.is_empty() {
+        return Ok(Err(findings.sorted()));
+    }
     let mut captures = Vec::new();
     let options = Options { depth: Depth::Full, model: None, spec: Some(spec) };
     for subject in subjects {
@@ -137,7 +151,7 @@ fn gather(
         let subject = Subject::Binding("sampling.method".to_owned()).of_run(&capture.run().run_id);
         findings.refuse(Rule::SamplingMismatch, subject, "greedy: the gate compares choices", "another, or none");
     }
-    Ok(Ok(Gathered { spec_id, captures, findings }))
+    Ok(Ok(Gathered { spec_id, captures, runs, findings }))
 }
 
 /// Derives the result of `spec` over `subjects`.
@@ -153,11 +167,11 @@ pub fn qualify(
     subjects: &[Resolved],
     meter: &Meter,
 ) -> Result<Answer, QualifyError> {
-    let Gathered { spec_id, captures, mut findings } = match gather(catalog, spec, subjects, meter)? {
+    let Gathered { spec_id, captures, runs, mut findings } = match gather(catalog, spec, subjects, meter)? {
         Ok(gathered) => gathered,
         Err(findings) => return Ok(Answer::Refused(findings)),
     };
-    let claimed = claimed(catalog, spec_id, &captures);
+    let claimed = claimed(catalog, &runs, spec_id, &captures);
     findings.absorb(judge_claim(spec, &claimed));
     if !findings.refusals.is_empty() {
         return Ok(Answer::Refused(findings.sorted()));
@@ -206,7 +220,12 @@ pub fn qualify(
 /// Captures as `rule::claim` judges them.
 #[doc(hidden)]
 #[must_use]
-pub fn claimed<'c>(catalog: &Catalog<'_>, spec: Sha256, captures: &'c [Verified]) -> Vec<Claimed<'c>> {
+pub fn claimed<'c>(
+    catalog: &Catalog<'_>,
+    runs: &KnownRuns,
+    spec: Sha256,
+    captures: &'c [Verified],
+) -> Vec<Claimed<'c>> {
     let claimed = |capture: &'c Verified| Claimed {
         capture: capture.capture(),
         row_root: capture.manifest().capture.row_root,
@@ -215,7 +234,7 @@ pub fn claimed<'c>(catalog: &Catalog<'_>, spec: Sha256, captures: &'c [Verified]
         role: capture.run().role(),
         concurrency: capture.run().requested_concurrency(),
         declared: match capture.run().role() {
-            Some(Role::Candidate) => declared(catalog, spec, capture),
+            Some(Role::Candidate) => declared(catalog, runs, spec, capture),
             _ => Declared::Never,
         },
     };
@@ -230,13 +249,17 @@ fn order(capture: &Verified) -> (&'static str, u32, &'static str, String, Captur
 }
 
 /// When the spec was put into the logs that name a capture's run. Each log counts under its own head: places of two heads mean nothing together.
-fn declared(catalog: &Catalog<'_>, spec: Sha256, capture: &Verified) -> Declared {
+fn declared(catalog: &Catalog<'_>, runs: &KnownRuns, spec: Sha256, capture: &Verified) -> Declared {
+    let own = Known { run: capture.run(), row_root: capture.manifest().capture.row_root };
+    let is_run_of = |id: CaptureId| {
+        let same = |(run, row_root): &(Run, Sha256)| same_run(&own, &Known { run, row_root: *row_root }).is_some();
+        id == capture.capture() || runs.get(&id).is_none_or(same)
+    };
     let is_spec = |(act, document): (DocumentAct, Document)| act == DocumentAct::Spec && document.subject == spec;
     let mut answer = Declared::Never;
     for log in catalog.logs() {
         let declared = log.iter().find(|(_, entry)| entry.document().is_some_and(is_spec));
-        let sealed =
-            log.iter().find(|(_, entry)| entry.sealed().is_some_and(|sealed| is_run_of(catalog, sealed, capture)));
+        let sealed = log.iter().find(|(_, entry)| entry.sealed().is_some_and(|(id, _)| is_run_of(id)));
         match (declared, sealed) {
             (Some((declared, _)), Some((sealed, _))) if declared < sealed => answer = Declared::Before,
             (Some(_), Some(_)) => return Declared::After,
@@ -244,22 +267,6 @@ fn declared(catalog: &Catalog<'_>, spec: Sha256, capture: &Verified) -> Declared
         }
     }
     answer
-}
-
-/// Whether what was sealed as `id` is of the run that `capture` is of: the capture itself, or one with the same nonce or the same rows.
-fn is_run_of(catalog: &Catalog<'_>, (id, manifest): (CaptureId, ObjectId), capture: &Verified) -> bool {
-    if id == capture.capture() {
-        return true;
-    }
-    // The entry's own manifest first: to look for another goes through the whole log.
-    let read = read_manifest(catalog.store(), &manifest, id).ok().or_else(|| catalog.manifest(id));
-    let Some(manifest) = read else { return false };
-    let own = &capture.manifest().capture;
-    if own.score_root.is_some() && manifest.capture.row_root == own.row_root {
-        return true;
-    }
-    let nonce = &capture.run().run_nonce;
-    nonce.is_some() && catalog.run(&manifest).is_some_and(|run| run.run_nonce == *nonce)
 }
 
 /// What the spec wants, in the entries that are meant, and there is not.

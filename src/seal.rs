@@ -1,4 +1,4 @@
-//! Seal: a capture directory becomes objects, one manifest and one log entry, or nothing at all.
+//! Seal: a capture directory becomes objects, one manifest and one log entry, or nothing that anything names (objects of a refused commit are left to `gc`).
 //!
 //! One pass over the scores: each row is read once, made canonical, digested, compressed and written to a staging folder; then every rule is
 //! asked, and only then does anything become part of the store. Always holds: equal captures get equal ids, whatever the order of rows,
@@ -55,7 +55,7 @@ pub enum SealError {
 pub enum Outcome {
     /// It is in the store
     Sealed(Box<Sealed>),
-    /// It breaks rules, and nothing of it is in the store
+    /// It breaks rules, and nothing in the store names it
     Refused(Findings),
 }
 
@@ -212,7 +212,11 @@ impl<'a> Batch<'a> {
         let capture = manifest.capture.id()?;
         let owner = match self.taken.get(&name) {
             Some(owner) => Some(*owner),
-            None => named(self.store, &name)?,
+            None => match named(self.store, &name) {
+                Ok(owner) => owner,
+                Err(Fault::Refused(refusal)) => return Ok(Err(vec![refusal].into())),
+                Err(Fault::Error(error)) => return Err(error.into()),
+            },
         };
         if let Some(refusal) = name_taken(&name, given, capture, owner) {
             return Ok(Err(vec![refusal].into()));
@@ -299,7 +303,11 @@ fn still_there(store: &Store, ready: Prepared) -> Result<Prepared, Findings> {
 
 /// The capture, if its name is nobody else's now that the log is locked.
 fn still_free(store: &Store, ready: Prepared) -> Result<Result<Prepared, Findings>, StoreError> {
-    let owner = named(store, &ready.name)?;
+    let owner = match named(store, &ready.name) {
+        Ok(owner) => owner,
+        Err(Fault::Refused(refusal)) => return Ok(Err(vec![refusal].into())),
+        Err(Fault::Error(error)) => return Err(error),
+    };
     Ok(match name_taken(&ready.name, ready.given, ready.capture, owner) {
         Some(refusal) => Err(vec![refusal].into()),
         None => Ok(Prepared { named: owner.is_some(), ..ready }),

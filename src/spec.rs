@@ -428,7 +428,7 @@ impl Spec {
         let scored = |runs: &&Runs| runs.role == Role::Oracle && runs.mode != Mode::Baseline;
         let repeats = |concurrency: &u32| -> u32 {
             let here = self.runs.iter().filter(scored).filter(|runs| runs.concurrency.contains(concurrency));
-            here.map(|runs| runs.repetitions).sum()
+            here.map(|runs| runs.repetitions).fold(0, u32::saturating_add)
         };
         for concurrency in self.strata.iter().flat_map(|strata| &strata.concurrency) {
             let text = format!(

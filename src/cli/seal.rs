@@ -11,6 +11,7 @@ use super::{CliError, Context, Status, spec};
 use crate::digest::hex;
 use crate::id::{CaptureId, Nanos, ObjectId};
 use crate::ingest::Torn;
+use crate::log::Log;
 use crate::refusal::{Note, Refusal};
 use crate::report::text;
 use crate::seal::{Batch, Outcome, SealError};
@@ -152,11 +153,13 @@ pub(super) fn open_or_create(path: &Path) -> Result<(Store, bool), CliError> {
 
 /// A store that was made for nothing goes away again.
 pub(super) fn remove_if_unused(store: &Store) {
-    let catalog = crate::catalog::Catalog::load(store);
-    let unused = catalog.is_ok_and(|catalog| catalog.captures().is_empty());
-    // Somebody else may be staging into it.
+    // Whoever appends waits, and then finds no store.
+    let Ok(_lock) = Log::lock(store) else { return };
+    let empty = Log::load(store).is_ok_and(|log| log.size().size == 0 && log.refusals.is_empty());
+    let nothing_in = |folder: &str| store.walk(folder).is_ok_and(|files| files.is_empty());
+    // Somebody else may be staging into it, or have unbundled something.
     let idle = std::fs::read_dir(store.root().join("tmp")).is_ok_and(|mut entries| entries.next().is_none());
-    if unused && idle {
+    if empty && idle && nothing_in("refs") {
         // What cannot be removed is an empty store: harmless.
         drop(std::fs::remove_dir_all(store.root()));
     }
@@ -167,4 +170,29 @@ pub(super) fn now() -> Nanos {
     let now = SystemTime::now();
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
     Nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::{DocumentAct, TOOL};
+
+    #[test]
+    fn only_a_store_that_nobody_used_goes_away_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let make = |name: &str| Store::create(&folder.path().join(name), "0".repeat(32)).unwrap();
+        let unused = make("unused");
+        remove_if_unused(&unused);
+        assert!(!unused.root().exists());
+        let declared = make("declared");
+        Log::declare(&declared, DocumentAct::Spec, b"a spec", Nanos(1), TOOL).unwrap();
+        let staging = make("staging");
+        let _staging = staging.stage().unwrap();
+        let named = make("named");
+        std::fs::write(named.root().join("refs/runs/one"), "{}").unwrap();
+        for store in [&declared, &staging, &named] {
+            remove_if_unused(store);
+            assert!(store.root().join("store.json").exists(), "{}", store.root().display());
+        }
+    }
 }

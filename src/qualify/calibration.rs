@@ -10,7 +10,7 @@ use super::{
 use crate::binding::{Role, Run};
 use crate::canon::document;
 use crate::canon::real::Real;
-use crate::catalog::{Catalog, Resolved, read_manifest};
+use crate::catalog::{Catalog, Resolved};
 use crate::digest::Sha256;
 use crate::meter::Meter;
 use crate::refusal::{Findings, NoteKind};
@@ -135,19 +135,6 @@ pub fn find(catalog: &Catalog<'_>, spec: &Spec) -> Vec<Resolved> {
     search(catalog, &|run| spec.partition_of(run) == Some(Partition::Calibration))
 }
 
-/// Every run that the logs name, with the tree hash of its rows: `rule::claim` looks in them for the runs of candidates and of what is held out.
-/// What cannot be read says nothing of another capture.
-#[doc(hidden)]
-#[must_use]
-pub fn known(catalog: &Catalog<'_>) -> Vec<(Run, Sha256)> {
-    let read = |resolved: Resolved| {
-        let manifest =
-            resolved.manifests.iter().find_map(|id| read_manifest(catalog.store(), id, resolved.capture).ok())?;
-        Some((catalog.run(&manifest)?, manifest.capture.row_root))
-    };
-    catalog.subjects().into_iter().filter_map(read).collect()
-}
-
 /// Derives the calibration of `spec` over `subjects`.
 ///
 /// # Errors
@@ -161,13 +148,12 @@ pub fn calibrate(
     subjects: &[Resolved],
     meter: &Meter,
 ) -> Result<Answer<Calibration>, QualifyError> {
-    let Gathered { spec_id, captures, mut findings } = match gather(catalog, spec, subjects, meter)? {
+    let Gathered { spec_id, captures, runs, mut findings } = match gather(catalog, spec, subjects, meter)? {
         Ok(gathered) => gathered,
         Err(findings) => return Ok(Answer::Refused(findings)),
     };
-    let claimed = claimed(catalog, spec_id, &captures);
-    let sealed = known(catalog);
-    let known: Vec<Known<'_>> = sealed.iter().map(|(run, row_root)| Known { run, row_root: *row_root }).collect();
+    let claimed = claimed(catalog, &runs, spec_id, &captures);
+    let known: Vec<Known<'_>> = runs.values().map(|(run, row_root)| Known { run, row_root: *row_root }).collect();
     findings.absorb(judge_calibration(spec, &claimed, &known));
     if !findings.refusals.is_empty() {
         return Ok(Answer::Refused(findings.sorted()));
@@ -210,7 +196,8 @@ pub fn calibrate(
         verdict,
         workload: spec.workload.clone(),
     };
-    let behind = captures.iter().filter(|capture| declared(catalog, spec_id, capture) != Declared::Before).count();
+    let behind =
+        captures.iter().filter(|capture| declared(catalog, &runs, spec_id, capture) != Declared::Before).count();
     if behind > 0 && spec.calibration.is_some() {
         let all = captures.len();
         findings.note(

@@ -47,9 +47,9 @@ fn verdict(document: &CalibrationDocument) -> String {
         Sufficiency::Pending => format!("PENDING: {}", document.pending.join("; ")),
         Sufficiency::InsufficientEvidence => {
             let short = document.counts.iter().filter(|line| line.verdict == Sufficiency::InsufficientEvidence);
-            let needs = short.map(|line| line.needs).max().unwrap_or(0);
-            let most = document.counts.iter().find(|line| line.needs == needs);
-            format!("INSUFFICIENT_EVIDENCE: needs {needs} {}", most.map_or("", |line| line.counted.as_str()))
+            let most = short.max_by_key(|line| line.needs);
+            let needs = most.map_or(String::new(), |line| format!("needs {} {}", line.needs, line.counted));
+            format!("INSUFFICIENT_EVIDENCE: {needs}")
         }
         verdict @ Sufficiency::Calibrated => verdict.name().to_owned(),
     }

@@ -69,8 +69,9 @@ pub struct Known<'a> {
     pub row_root: Sha256,
 }
 
-/// What shows that two captures are of one run.
-pub(super) fn same_run(a: &Known<'_>, b: &Known<'_>) -> Option<&'static str> {
+/// What shows that two captures are of one run; nothing where nothing does.
+#[must_use]
+pub fn same_run(a: &Known<'_>, b: &Known<'_>) -> Option<&'static str> {
     if a.run.run_nonce.is_some() && a.run.run_nonce == b.run.run_nonce {
         return Some("run_nonce");
     }

@@ -265,6 +265,15 @@ mod tests {
     }
 
     #[test]
+    fn more_runs_than_can_be_counted_are_many() {
+        let half = 1 << 31;
+        let many = [runs("oracle", "capture-only", half, ""), runs("oracle", "capture-only", half, "")].concat();
+        let strata = "[strata]\nconcurrency = [1, 4]\nphases = [\"decode\"]\n";
+        let open = Spec::parse(&format!("{RUNS}{strata}{many}")).unwrap().open();
+        assert!(!open.iter().any(|line| line.contains("fewer than two")), "{open:?}");
+    }
+
+    #[test]
     fn shares_are_whole_millionths() {
         for (alpha, taken) in [
             ("0.05", true),

@@ -110,6 +110,31 @@ fn names() {
 }
 
 #[test]
+fn a_damaged_name_is_refused_and_given_to_nobody() {
+    let bench = Bench::quick();
+    bench.seal(&synth(&bench, "one"));
+    let third = synth(&bench, "three");
+    let path = bench.store().join("refs/runs/one");
+    let spoil: [(&dyn Fn(), &str); 2] = [
+        (&|| fs::write(&path, "garbage").unwrap(), "json-not-canonical"),
+        (
+            &|| {
+                fs::remove_file(&path).unwrap();
+                assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+            },
+            "not-a-regular-file",
+        ),
+    ];
+    for (spoil, rule) in spoil {
+        spoil();
+        let log = fs::read(bench.store().join("log/entries")).unwrap();
+        let run = bench.run(&["seal", "--as", "one", third.to_str().unwrap()]);
+        assert_eq!((run.status, run.refused()), (2, vec![rule.to_owned()]));
+        assert_eq!(fs::read(bench.store().join("log/entries")).unwrap(), log);
+    }
+}
+
+#[test]
 fn one_name_means_alone_what_it_means_among_all() {
     let bench = Bench::quick();
     let id = bench.seal(&synth(&bench, "one"));

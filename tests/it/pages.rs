@@ -17,7 +17,7 @@ use crate::synth::{BEST, SECOND, Synth};
 const HOSTILE: &str = "\"><script>alert('1')</script>&amp;\u{202e}\u{7}\u{2028}<!--";
 
 /// A campaign of two oracles and a candidate that takes another token once, and leaves the oracle's path once. Gives result SHA and qualification id.
-fn qualified(bench: &Bench, candidate: &str) -> (String, Value) {
+pub(crate) fn qualified(bench: &Bench, candidate: &str) -> (String, Value) {
     let oracle = Synth::new("capture-only");
     let prompts: Vec<&Value> =
         oracle.run["requests"].as_array().unwrap().iter().map(|request| &request["prompt_token_ids"]).collect();
@@ -203,6 +203,43 @@ fn documents_of_the_log_are_shown_as_they_are() {
     let run = bench.run(&["verify", spec]);
     assert_eq!(run.status, 64);
     assert!(run.stderr.contains(&format!("no capture but the spec {spec} of the log")), "{}", run.stderr);
+}
+
+/// What a store names and does not have could have spoken against a claim: nothing is said then.
+#[test]
+fn no_claim_is_judged_where_something_that_could_speak_against_it_is_gone() {
+    let bench = Bench::quick();
+    let (sha, _) = qualified(&bench, "candidate");
+    let mut stranger = Synth::new("capture-only");
+    stranger.of_run("stranger", "stranger");
+    stranger.write(&bench.path("stranger"));
+    bench.seal(&bench.path("stranger"));
+    let named = ["oracle-a", "oracle-b", "candidate"];
+    let judge = |command: &str| bench.run(&[&[command, "spec.toml"], &named[..]].concat());
+    assert_eq!(judge("qualify").status, 1);
+    let shown = bench.run(&["show", "stranger", "--json"]).json().remove(0);
+    let run_object = shown["manifest"]["run_object"].as_str().unwrap();
+    let object = bench.store().join("objects").join(&run_object[..2]).join(&run_object[2..]);
+    let kept = fs::read(&object).unwrap();
+    fs::remove_file(&object).unwrap();
+    for command in ["qualify", "calibrate"] {
+        let run = judge(command);
+        assert_eq!((run.status, run.refused()), (2, vec!["object-missing".to_owned()]), "{command}: {}", run.stdout);
+    }
+    assert_eq!(bench.run(&["verify", &sha]).status, 2);
+    fs::write(&object, kept).unwrap();
+    assert_eq!(judge("qualify").status, 1);
+    fs::create_dir_all(bench.store().join("refs/bundles")).unwrap();
+    fs::write(bench.store().join("refs/bundles").join("0".repeat(64)), "cut").unwrap();
+    for command in ["qualify", "calibrate"] {
+        let run = judge(command);
+        assert_eq!(
+            (run.status, run.refused()),
+            (2, vec!["json-not-canonical".to_owned()]),
+            "{command}: {}",
+            run.stdout
+        );
+    }
 }
 
 #[test]

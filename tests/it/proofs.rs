@@ -354,8 +354,8 @@ fn no_row_is_proved_from_a_rows_shard_that_was_hashed_again() {
         };
         assert_eq!(prove(row, &token), Err(Rule::RootMismatch), "another token in the second row");
         assert_eq!(prove(row, &|_, m| m.row_shards.swap(0, 1)), Err(Rule::RootMismatch));
-        assert_eq!(prove(row, &|_, m| m.row_shards.truncate(1)), Err(Rule::RootMismatch));
-        assert_eq!(prove(row, &|_, m| m.row_shards.clear()), Err(Rule::RootMismatch));
+        assert_eq!(prove(row, &|_, m| m.row_shards.truncate(1)), Err(Rule::TreeSize));
+        assert_eq!(prove(row, &|_, m| m.row_shards.clear()), Err(Rule::TreeSize));
         assert_eq!(prove(row, &|_, m| m.row_shards[0].rows = 3), Err(Rule::ShardNoncanonical));
         for at in (row..shard.len()).step_by(37) {
             let cut = |forge: &mut Forge, m: &mut Manifest| m.row_shards[0] = forge.row_shard(shard[..at].to_vec(), 4);
@@ -372,6 +372,39 @@ fn no_row_is_proved_from_a_rows_shard_that_was_hashed_again() {
         prove(0, &|forge, m| m.row_shards[0] = forge.row_shard(shard[..400].to_vec(), 4)),
         Err(Rule::ShardNoncanonical)
     );
+    // A capture that claims more rows than it has, and one with its rows twice: their own ids bind that.
+    let claimed = |_: &mut Forge, m: &mut Manifest| m.capture.rows += 1;
+    assert_eq!(prove(0, &claimed), Err(Rule::TreeSize));
+    let twice = |_: &mut Forge, m: &mut Manifest| {
+        let again = m.row_shards.clone();
+        m.row_shards.extend(again);
+        m.capture.rows *= 2;
+    };
+    assert_eq!(prove(0, &twice), Err(Rule::RowDuplicated));
+}
+
+#[test]
+fn scores_that_a_row_has_are_never_left_out_of_its_proof() {
+    let bench = Bench::quick();
+    let mut forge = Forge::of(&embedded("oracle-c1-rep0"));
+    let (good, root) = (forge.manifest(), bench.store());
+    for (vocab, expected) in [
+        (good.capture.vocab_size, None),
+        (None, Some(Rule::LimitExceeded)),
+        (Some((1 << 53) - 1), Some(Rule::LimitExceeded)),
+    ] {
+        let mut manifest = good.clone();
+        manifest.capture.vocab_size = vocab;
+        forge.publish(&root, &manifest);
+        let store = Store::open(&root).unwrap();
+        let catalog = Catalog::load(&store).unwrap();
+        let resolved = catalog.resolve("forged", false).unwrap();
+        match prove_row(&catalog, &resolved, forge.rows[0].key, true) {
+            Ok(proof) => assert!(expected.is_none() && proof.unwrap().check().unwrap().scores.is_some()),
+            Err(Fault::Refused(refusal)) => assert_eq!(Some(refusal.rule), expected),
+            Err(Fault::Error(error)) => panic!("{error}"),
+        }
+    }
 }
 
 /// A capture of what is no row: its root is right, and still nothing is proved.

@@ -335,6 +335,15 @@ fn play(claim: &Claim) -> Vec<String> {
         let bytes = fs::read(&file).unwrap();
         let document: Value = serde_json::from_slice(&bytes).unwrap();
         Schema::new("calibration").must_take(&document);
+        let short = document["counts"].as_array().unwrap().iter();
+        let short: Vec<String> = short
+            .filter(|line| line["verdict"] == "INSUFFICIENT_EVIDENCE")
+            .map(|line| format!(" needs {} {} ", line["needs"], line["counted"].as_str().unwrap()))
+            .collect();
+        let headline = again.stdout.lines().next().unwrap_or_default();
+        if !short.is_empty() && !short.iter().any(|needs| headline.contains(needs)) {
+            faults.push(format!("{}: {headline:?} names none of {short:?}", claim.name));
+        }
         let same = Sha256::of(&bytes).to_string() == calibration && document == found["calibration"];
         if !same || again.status != status || !again.stdout.contains(calibration) {
             faults.push(format!("{}: calibrated again: {}{}", claim.name, again.stdout, again.stderr));
@@ -373,9 +382,9 @@ fn call_site_matters(bench: &Bench, claim: &Claim, rule: &str) -> bool {
         .iter()
         .map(|subject| verify(&catalog, subject, options, &Meter::default()).unwrap().verified.unwrap())
         .collect();
-    let claimed = claimed(&catalog, spec.sha256.unwrap(), &captures);
-    let sealed = calibration::known(&catalog);
-    let known: Vec<Known<'_>> = sealed.iter().map(|(run, row_root)| Known { run, row_root: *row_root }).collect();
+    let runs = catalog.runs().unwrap().unwrap();
+    let claimed = claimed(&catalog, &runs, spec.sha256.unwrap(), &captures);
+    let known: Vec<Known<'_>> = runs.values().map(|(run, row_root)| Known { run, row_root: *row_root }).collect();
     let refuses = |keep: &dyn Fn(Rule) -> bool| {
         let findings = if claim.calibrate {
             judge_calibration_some(&spec, &claimed, &known, keep)
