@@ -303,6 +303,17 @@ impl Run {
         &self.json
     }
 
+    /// The run without its requests, which are nearly all of it: what tells it from other runs.
+    #[must_use]
+    pub fn without_requests(mut self) -> Self {
+        self.requests = Vec::new();
+        if let Json::Object(members) = &mut self.json {
+            members.retain(|(key, _)| key != "requests");
+            members.shrink_to_fit();
+        }
+        self
+    }
+
     /// The requests by their keys; where a key stands twice, the first.
     #[must_use]
     pub fn requests_by_key(&self) -> BTreeMap<RequestKey, &Request> {

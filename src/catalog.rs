@@ -49,7 +49,7 @@ pub struct Imported {
     pub entry: Entry,
 }
 
-/// Captures, each with its run and the tree hash of its rows.
+/// Captures, each with its run, but for the requests, and the tree hash of its rows.
 pub type KnownRuns = BTreeMap<CaptureId, (Run, Sha256)>;
 
 /// Why a name stands for nothing, or for too much.
@@ -290,7 +290,7 @@ impl<'a> Catalog<'a> {
             .map_err(|_| refuse(Rule::SchemaInvalid, "a run.json".to_owned(), "something else".to_owned()))
     }
 
-    /// Every capture that the logs name, with its run and the tree hash of its rows: what is judged over all of them must know each.
+    /// Every capture that the logs name, with its run, but for the requests, and the tree hash of its rows: what is judged over all of them must know each.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -303,7 +303,7 @@ impl<'a> Catalog<'a> {
             let mut last = None;
             for id in &manifests {
                 let read = read_manifest(self.store, id, capture)
-                    .and_then(|manifest| Ok((self.read_run(&manifest)?, manifest.capture.row_root)));
+                    .and_then(|manifest| Ok((self.read_run(&manifest)?.without_requests(), manifest.capture.row_root)));
                 match read {
                     Ok(found) => drop(runs.insert(capture, found)),
                     Err(Fault::Refused(refusal)) => last = Some(refusal),
