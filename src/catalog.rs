@@ -305,14 +305,16 @@ impl<'a> Catalog<'a> {
                 let read = read_manifest(self.store, id, capture)
                     .and_then(|manifest| Ok((self.read_run(&manifest)?.without_requests(), manifest.capture.row_root)));
                 match read {
-                    Ok(found) => drop(runs.insert(capture, found)),
+                    Ok(found) => {
+                        runs.insert(capture, found);
+                        last = None;
+                        break;
+                    }
                     Err(Fault::Refused(refusal)) => last = Some(refusal),
                     Err(Fault::Error(error)) => return Err(error),
                 }
             }
-            if !runs.contains_key(&capture) {
-                refusals.extend(last);
-            }
+            refusals.extend(last);
         }
         Ok(if refusals.is_empty() { Ok(runs) } else { Err(refusals) })
     }
