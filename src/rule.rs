@@ -87,6 +87,8 @@ mod tree_size;
 mod vocab_mismatch;
 mod witness_missing;
 
+pub use continuation_mismatch::leaves_its_course;
+
 /// What a rule is for.
 #[derive(Debug, Clone, Copy)]
 pub struct About {

@@ -4,37 +4,31 @@
 //! asked, and only then does anything become part of the store. Always holds: equal captures get equal ids, whatever the order of rows,
 //! the codec, or the number of threads. See `specs/format-v1.md`, sections 6 to 9.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{self, BufWriter};
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+mod scores;
+mod siblings;
 
-use crate::binding::ScoresDeclaration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::OnceLock;
+
+use self::siblings::{Said, Siblings};
 use crate::canon::document;
 use crate::canon::json::JsonError;
-use crate::canon::scores::{Canonical, Dtype};
 use crate::catalog::{Catalog, named, write_refs};
-use crate::digest::{Sha256, Sha256Stream};
-use crate::facts::Facts;
-use crate::id::{CaptureId, Nanos, ObjectId, RowKey, TokenId, long};
+use crate::digest::Sha256;
+use crate::id::{CaptureId, Nanos, ObjectId, long};
 use crate::ingest::{self, Capture, Torn};
 use crate::log::Log;
 use crate::manifest::{
-    Act, Attachment, CAPTURE_SCHEMA, CaptureDocument, Codec, MANIFEST_SCHEMA, Manifest, RowShard, RunJson, ScoreShard,
-    TOOL, Writer,
+    Act, Attachment, CAPTURE_SCHEMA, CaptureDocument, Codec, MANIFEST_SCHEMA, Manifest, RowShard, RunJson, TOOL, Writer,
 };
 use crate::meter::Meter;
-use crate::pipeline;
 use crate::refusal::{Findings, Refusal, Rule, Subject};
-use crate::row::{self, Row, claims};
+use crate::row::{self, Row};
 use crate::rule::{self, Continuations, Elsewhere, Evidence, ScoreEvidence};
-use crate::shard::page::Compressor;
 use crate::shard::rows as row_shard;
-use crate::shard::scores::{self as score_shard, ScoresWriter, page_crc};
 use crate::spec::Spec;
-use crate::store::{Fault, Staging, Store, StoreError, io_error};
+use crate::store::{Fault, Staging, Store, StoreError};
 
 /// What keeps a seal from being decided.
 #[derive(Debug, thiserror::Error)]
@@ -102,10 +96,8 @@ pub struct Batch<'a> {
     torn: Torn,
     slots: Vec<Result<Prepared, Findings>>,
     taken: BTreeMap<String, CaptureId>,
-    /// Outputs of the batch's own runs, by run id and request id: a replay may stand beside what it replays
-    outputs: BTreeMap<(String, String), Vec<TokenId>>,
-    /// The digests that rows of the batch's runs carry for their scores, refused runs included
-    claims: BTreeMap<[u8; 32], (Arc<str>, RowKey)>,
+    /// A replay may stand beside what it replays, before it or after
+    siblings: Siblings,
     staged_bytes: u64,
 }
 
@@ -126,8 +118,7 @@ impl<'a> Batch<'a> {
             torn: Torn::Refused,
             slots: Vec::new(),
             taken: BTreeMap::new(),
-            outputs: BTreeMap::new(),
-            claims: BTreeMap::new(),
+            siblings: Siblings::default(),
             staged_bytes: 0,
         })
     }
@@ -173,26 +164,17 @@ impl<'a> Batch<'a> {
         let Some(capture) = capture else { return Ok(Err(findings)) };
         let given = name.is_some();
         let name = name.map_or_else(|| capture.run.run_id.clone(), str::to_owned);
-        let (store, lazy, outputs, claimed) = (self.store, &self.catalog, &self.outputs, &self.claims);
+        let (store, lazy, siblings) = (self.store, &self.catalog, &self.siblings);
         let catalog = || lazy.get_or_init(|| Catalog::load(store)).as_ref().ok();
-        let continuations = |run: &str, request: &str| {
-            let here = outputs.get(&(run.to_owned(), request.to_owned())).cloned();
-            here.or_else(|| catalog()?.continuation(run, request))
-        };
-        let requests = capture.run.requests.iter();
-        let own: Vec<_> = requests
-            .map(|r| ((capture.run.run_id.clone(), r.request_id.clone()), r.output_token_ids.clone()))
-            .collect();
-        let run_id: Arc<str> = capture.run.run_id.as_str().into();
+        let continuations =
+            |run: &str, request: &str| siblings.output(run, request).or_else(|| catalog()?.continuation(run, request));
+        let run_id = capture.run.run_id.clone();
         let elsewhere = |digests: &BTreeSet<[u8; 32]>| {
             let mut found = catalog().map(|catalog| catalog.rows_with(digests, &run_id)).unwrap_or_default();
-            let here = digests.iter().filter_map(|digest| Some((*digest, claimed.get(digest)?)));
-            let here = here.filter(|(_, (run, _))| **run != *run_id);
-            found.extend(here.map(|(digest, (run, key))| (digest, (run.to_string(), *key))));
+            found.extend(siblings.rows_with(digests, &run_id));
             found
         };
-        let own_claims: Vec<([u8; 32], RowKey)> =
-            capture.rows.iter().flat_map(|row| claims(row).map(|digest| (digest, row.key))).collect();
+        let said = Said::of(&capture.run, &capture.rows);
         let writer =
             CaptureWriter { staging: &mut self.staging, codec: self.codec, spec: self.spec, meter: self.meter };
         let written = writer.write(capture, findings, &continuations, &elsewhere)?;
@@ -202,9 +184,7 @@ impl<'a> Batch<'a> {
         {
             return Err(error.into());
         }
-        for (digest, key) in own_claims {
-            self.claims.entry(digest).or_insert_with(|| (Arc::clone(&run_id), key));
-        }
+        self.siblings.hear(&said);
         let (manifest, findings) = match written {
             Ok(written) => written,
             Err(findings) => return Ok(Err(findings)),
@@ -222,7 +202,7 @@ impl<'a> Batch<'a> {
             return Ok(Err(vec![refusal].into()));
         }
         self.taken.insert(name.clone(), capture);
-        self.outputs.extend(own);
+        self.siblings.join(self.slots.len(), said);
         let manifest_id = self.staging.add_bytes(&document::encode(&manifest)?, "write a manifest into the store")?;
         Ok(Ok(Prepared { capture, manifest_id, manifest, name, given, named: false, findings }))
     }
@@ -233,15 +213,17 @@ impl<'a> Batch<'a> {
     /// When something cannot be written. The log then has all entries of the batch or none.
     pub fn commit(self, at: Nanos) -> Result<Vec<Outcome>, SealError> {
         let store = self.store;
+        let mut departed = self.siblings.departed();
         let damaged: BTreeMap<ObjectId, Refusal> = self.staging.commit()?;
-        let judge = |slot: Result<Prepared, Findings>| {
+        let judge = |(place, slot): (usize, Result<Prepared, Findings>)| {
             let prepared = slot?;
             let manifest = (prepared.manifest_id, 0, String::new());
             let objects = prepared.manifest.objects().into_iter().chain([manifest]);
-            let hits: Vec<Refusal> = objects.filter_map(|(id, _, _)| damaged.get(&id).cloned()).collect();
+            let mut hits: Vec<Refusal> = objects.filter_map(|(id, _, _)| damaged.get(&id).cloned()).collect();
+            hits.extend(departed.remove(&place).unwrap_or_default());
             if hits.is_empty() { Ok(prepared) } else { Err(Findings::from(hits)) }
         };
-        let slots: Vec<Result<Prepared, Findings>> = self.slots.into_iter().map(judge).collect();
+        let slots: Vec<Result<Prepared, Findings>> = self.slots.into_iter().enumerate().map(judge).collect();
         let lock = Log::lock(store)?;
         // An orphan that was there, and that this batch relied on, may have been collected since. Nobody collects while the lock is held.
         // And a name that was free may have been taken.
@@ -329,13 +311,6 @@ struct CaptureWriter<'w, 'a> {
     meter: &'w Meter,
 }
 
-/// What the pass over the scores leaves behind.
-struct ScoresPass {
-    shards: Vec<ScoreShard>,
-    facts: Vec<Option<Facts>>,
-    f32_sha256: Option<Sha256>,
-}
-
 impl CaptureWriter<'_, '_> {
     /// Stages everything but the manifest.
     fn write(
@@ -345,10 +320,7 @@ impl CaptureWriter<'_, '_> {
         continuations: &Continuations<'_>,
         elsewhere: &Elsewhere<'_>,
     ) -> Result<Result<(Manifest, Findings), Findings>, SealError> {
-        let pass = match (&capture.run.scores, &capture.scores) {
-            (Some(declared), Some(file)) => Some(self.scores(declared, file, &capture.rows, &capture.places)?),
-            _ => None,
-        };
+        let pass = scores::stage(self.staging, self.codec, self.meter, &capture)?;
         if let Some(pass) = &pass {
             for (row, facts) in capture.rows.iter_mut().zip(&pass.facts) {
                 row.score_digest = facts.as_ref().map(|facts| facts.digest);
@@ -410,180 +382,5 @@ impl CaptureWriter<'_, '_> {
             rest = after;
         }
         Ok(shards)
-    }
-
-    fn scores(
-        &mut self,
-        declared: &ScoresDeclaration,
-        file: &File,
-        rows: &[Row],
-        places: &[u64],
-    ) -> Result<ScoresPass, SealError> {
-        let vocab = u32::try_from(declared.vocab_size).unwrap_or(u32::MAX);
-        let row_bytes = usize::try_from(vocab).unwrap_or(0) * declared.dtype.size();
-        let (codec, meter) = (self.codec, self.meter);
-        meter.expect(long(row_bytes) * long(rows.len()));
-        let slot = |rows| Ok::<_, SealError>(Slot::new(rows));
-        let sets = pipeline::sets(rows.len(), usize::try_from(vocab).unwrap_or(0) * 4, slot)?;
-        // As many as work at once: of slots there are several a thread.
-        let tools: Mutex<Vec<Tools>> = Mutex::default();
-        let mut next = rows.iter().zip(places).peekable();
-        let mut output = ShardOutput {
-            staging: self.staging,
-            codec,
-            vocab,
-            open: None,
-            canonical_bytes: 0,
-            shards: Vec::new(),
-            facts: Vec::with_capacity(rows.len()),
-            f32_stream: declared.f32_sha256_at_capture.map(|_| Sha256Stream::default()),
-            wide: Vec::new(),
-        };
-        pipeline::run(
-            sets,
-            |slot: &mut Slot| {
-                if meter.is_stopped() {
-                    return Err(SealError::Interrupted);
-                }
-                slot.filled = 0;
-                for work in &mut slot.rows {
-                    let Some((row, &place)) = next.next() else { break };
-                    work.row = Some(row.clone());
-                    work.raw.resize(row_bytes, 0);
-                    file.read_exact_at(&mut work.raw, place * long(row_bytes))
-                        .map_err(io_error("read", declared.dtype.file_name()))?;
-                    slot.filled += 1;
-                }
-                Ok(slot.filled > 0)
-            },
-            |slot| {
-                let idle = tools.lock().ok().and_then(|mut tools| tools.pop());
-                match idle.map_or_else(|| Tools::new(codec), Ok) {
-                    Ok(mut own) => {
-                        slot.work(declared, &mut own);
-                        if let Ok(mut idle) = tools.lock() {
-                            idle.push(own);
-                        }
-                    }
-                    Err(error) => slot.error = Some(error),
-                }
-            },
-            |slot| {
-                for work in slot.rows.iter().take(slot.filled) {
-                    output.push(work)?;
-                    meter.add(long(row_bytes));
-                }
-                if let Some(error) = slot.error.take() {
-                    return Err(io_error("compress", "a row of scores")(error).into());
-                }
-                Ok(())
-            },
-        )?;
-        output.finish()
-    }
-}
-
-/// Rows that one thread works on at a time.
-struct Slot {
-    rows: Vec<RowWork>,
-    filled: usize,
-    error: Option<io::Error>,
-}
-
-/// What a thread needs to work on a row.
-struct Tools {
-    compressor: Compressor,
-    scratch: Vec<u8>,
-}
-
-impl Tools {
-    fn new(codec: Codec) -> io::Result<Self> {
-        Ok(Self { compressor: Compressor::new(codec)?, scratch: Vec::new() })
-    }
-}
-
-#[derive(Default)]
-struct RowWork {
-    row: Option<Row>,
-    raw: Vec<u8>,
-    canonical: Canonical,
-    facts: Option<Facts>,
-    body: Vec<u8>,
-    crc: u32,
-}
-
-impl Slot {
-    fn new(rows: usize) -> Self {
-        Self { rows: (0..rows).map(|_| RowWork::default()).collect(), filled: 0, error: None }
-    }
-
-    fn work(&mut self, declared: &ScoresDeclaration, tools: &mut Tools) {
-        for work in self.rows.iter_mut().take(self.filled) {
-            let Some(row) = &work.row else { continue };
-            work.canonical.set_from_file_row(declared.dtype, &work.raw);
-            work.facts = Some(Facts::derive(&work.canonical, row, declared, &mut tools.scratch));
-            if let Err(error) = tools.compressor.compress_row(&work.canonical, &mut work.body) {
-                self.error = Some(error);
-            }
-            work.crc = page_crc(&work.body);
-        }
-    }
-}
-
-const WRITE_SCORES: &str = "write a scores shard into the store";
-
-type OpenShard = (ScoresWriter<BufWriter<File>>, PathBuf);
-
-/// Takes finished pages in key order and cuts shards.
-struct ShardOutput<'w, 'a> {
-    staging: &'w mut Staging<'a>,
-    codec: Codec,
-    vocab: u32,
-    open: Option<OpenShard>,
-    canonical_bytes: u64,
-    shards: Vec<ScoreShard>,
-    facts: Vec<Option<Facts>>,
-    f32_stream: Option<Sha256Stream>,
-    wide: Vec<u8>,
-}
-
-impl ShardOutput<'_, '_> {
-    fn push(&mut self, work: &RowWork) -> Result<(), SealError> {
-        if let Some(stream) = &mut self.f32_stream {
-            work.canonical.write_as(Dtype::F32, &mut self.wide);
-            stream.update(&self.wide);
-        }
-        self.facts.push(work.facts);
-        let bytes = long(work.canonical.bytes().len());
-        if self.canonical_bytes + bytes > score_shard::CUT_BYTES {
-            self.close()?;
-        }
-        self.canonical_bytes += bytes;
-        let (writer, _) = match &mut self.open {
-            Some(open) => open,
-            None => {
-                let (file, path) = self.staging.new_file(WRITE_SCORES)?;
-                let writer =
-                    ScoresWriter::new(file, self.codec, self.vocab).map_err(self.staging.error(WRITE_SCORES))?;
-                self.open.insert((writer, path))
-            }
-        };
-        writer.push_page_with(&work.body, work.crc).map_err(self.staging.error(WRITE_SCORES))?;
-        Ok(())
-    }
-
-    fn close(&mut self) -> Result<(), SealError> {
-        self.canonical_bytes = 0;
-        let Some((writer, path)) = self.open.take() else { return Ok(()) };
-        let (_, shard) = writer.finish().map_err(self.staging.error(WRITE_SCORES))?;
-        self.staging.add(shard.object, path);
-        self.shards.push(shard);
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<ScoresPass, SealError> {
-        self.close()?;
-        let f32_sha256 = self.f32_stream.map(|stream| stream.digest());
-        Ok(ScoresPass { shards: self.shards, facts: self.facts, f32_sha256 })
     }
 }

@@ -1,8 +1,8 @@
 //! `continuation-mismatch`: a replay forced the tokens that it says it forced.
 
 use super::{About, Applies, Bench};
-use crate::id::TokenId;
-use crate::refusal::{NoteKind, Rule, Subject};
+use crate::id::{RequestKey, TokenId};
+use crate::refusal::{NoteKind, Refusal, Rule, Subject};
 
 /// What the rule is for.
 pub(super) const ABOUT: About = About {
@@ -40,12 +40,19 @@ pub(super) fn check(bench: &mut Bench<'_>) {
             bench.findings.note(NoteKind::DeclaredNotSeen, format!("continuation: the tokens of run {source}"));
         }
         for tokens in [continuation.token_ids.clone(), named].into_iter().flatten() {
-            if tokens != *output {
-                let same = tokens.iter().zip(output).take_while(|(a, b)| a == b).count();
-                let expected = format!("the continuation's {} tokens", tokens.len());
-                let found = format!("{} tokens, the first {same} of them equal", output.len());
-                bench.refuse(Rule::ContinuationMismatch, Subject::Request(request.key), expected, found);
-            }
+            bench.findings.refusals.extend(leaves_its_course(request.key, &tokens, output));
         }
     }
+}
+
+/// The refusal of a replay whose output is not what it follows.
+#[must_use]
+pub fn leaves_its_course(request: RequestKey, course: &[TokenId], output: &[TokenId]) -> Option<Refusal> {
+    if course == output {
+        return None;
+    }
+    let same = course.iter().zip(output).take_while(|(a, b)| a == b).count();
+    let expected = format!("the continuation's {} tokens", course.len());
+    let found = format!("{} tokens, the first {same} of them equal", output.len());
+    Some(Refusal::new(Rule::ContinuationMismatch, Subject::Request(request), expected, found))
 }

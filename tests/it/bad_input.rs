@@ -1250,6 +1250,26 @@ fn every_rule_of_rows() {
 }
 
 #[test]
+fn a_replay_is_held_against_its_source_whichever_of_them_is_named_first() {
+    for (mode, rules) in [("self-replay", &[][..]), ("common-replay", &["continuation-mismatch"])] {
+        for order in [["replay", "oracle"], ["oracle", "replay"]] {
+            let bench = Bench::quick();
+            Synth::new("capture-only").write(&bench.path("oracle"));
+            let mut replay = Synth::new(mode);
+            follow(&mut replay);
+            replay.run["run_id"] = json!("replay");
+            replay.write(&bench.path("replay"));
+            let dirs = order.map(|name| bench.path(name));
+            let sealed = bench.run(&[Path::new("seal"), &dirs[0], &dirs[1]]);
+            assert_eq!(sealed.refused(), rules, "{mode} {order:?}: {}", sealed.stderr);
+            assert_eq!(sealed.stdout.lines().count(), 2 - rules.len(), "{mode} {order:?}: what is sound is sealed");
+            let verified = bench.run(&["verify", "--all"]);
+            assert_eq!(verified.status, 0, "{mode} {order:?}: {}", verified.stdout);
+        }
+    }
+}
+
+#[test]
 fn no_case_refuses_for_something_else() {
     // The captures that cases start from are good ones.
     let bench = Bench::quick();
