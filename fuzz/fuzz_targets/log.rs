@@ -1,13 +1,14 @@
 #![no_main]
 //! The log: any entries and any head are read or refused; an append to a sound log leaves a sound log.
 
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use std::fs;
 use witnessmark::digest::{Blake3, Sha256};
 use witnessmark::id::{CaptureId, Nanos, ObjectId};
 use witnessmark::log::Log;
 use witnessmark::manifest::Act;
 use witnessmark::store::Store;
+use witnessmark_fuzz::{Frame, mutate};
 
 fuzz_target!(|bytes: &[u8]| {
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
@@ -24,4 +25,8 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(log.refusals.is_empty() && after.refusals.is_empty());
         assert_eq!(&after.entries[..log.entries.len()], &log.entries[..]);
     }
+});
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    mutate(Frame::Lines, data, size, max_size, seed)
 });

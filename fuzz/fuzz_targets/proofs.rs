@@ -1,10 +1,11 @@
 #![no_main]
 //! Proofs, notes and checkpoints: any bytes are read or refused; what is read says the same again.
 
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use witnessmark::note::{Checkpoint, Note, SigningKey, VerifierKey};
 use witnessmark::proof::Proof;
 use witnessmark::verify::receipt::Receipt;
+use witnessmark_fuzz::{Frame, mutate};
 
 fuzz_target!(|bytes: &[u8]| {
     match Proof::parse(bytes) {
@@ -27,4 +28,8 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(key) = SigningKey::parse(text) {
         assert_eq!(key.encode(), text.trim_end());
     }
+});
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    mutate(Frame::Lines, data, size, max_size, seed)
 });

@@ -13,7 +13,8 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((&[shape, rows], file)) = bytes.split_first_chunk::<2>() else { return };
     let codec = Codec::ALL[usize::from(shape) % 3];
     let vocab = u32::from(shape / 3) + 1;
-    let shard = ScoreShard { bytes: file.len() as u64, codec, object: ObjectId(Blake3::of(file)), rows: u64::from(rows) };
+    let shard =
+        ScoreShard { bytes: file.len() as u64, codec, object: ObjectId(Blake3::of(file)), rows: u64::from(rows) };
     let Ok((mut reader, start)) = ScoresReader::new(file, &shard, vocab) else { return };
     let (mut page, mut room, mut scores) = (RawPage::default(), Vec::new(), Canonical::default());
     let mut decompressor = Decompressor::new().unwrap();
