@@ -5,6 +5,12 @@
 //! within one origin and rest on the sealer, unless somebody kept an older head. See `specs/format-v1.md`,
 //! sections 9 and 13.
 
+mod checkpoint;
+mod publish;
+mod tiles;
+
+pub use publish::Published;
+
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
@@ -13,20 +19,15 @@ use crate::canon::document;
 use crate::digest::Sha256;
 use crate::id::Nanos;
 use crate::manifest::{Act, Document, DocumentAct, Entry, HEAD_SCHEMA, Head};
-use crate::merkle::tile::{Levels, Tile};
 use crate::merkle::{Size, Tree, consistency_path, inclusion_path, leaf_hash, root_of};
-use crate::note::{Checkpoint, MAX_NOTE, Note, NoteError, SigningKey, VerifierKey, origin_line};
 use crate::proof::{LOG_PROOF_SCHEMA, LogProof};
 use crate::refusal::{Refusal, Rule, Subject};
 use crate::row::MAX_INT64;
-use crate::store::{Fault, NEW, Store, StoreError, io_error};
+use crate::store::{Fault, Store, StoreError, io_error};
 
 const ENTRIES: &str = "log/entries";
 const HEAD: &str = "log/head";
 const LOCK: &str = "log/lock";
-const TILES: &str = "log/tile";
-const CHECKPOINT: &str = "log/checkpoint";
-const MAX_TILE: u64 = 8192;
 /// The largest log that is read, in bytes.
 const MAX_LOG: u64 = 16 << 30;
 /// The largest head, in bytes.
@@ -221,146 +222,6 @@ impl Log {
             path,
             schema: LOG_PROOF_SCHEMA.to_owned(),
         })
-    }
-
-    /// Whether the log begins with the one that a kept checkpoint is of; with a key, also whether that key signed it.
-    ///
-    /// # Errors
-    ///
-    /// # Refusals
-    /// schema-invalid for what is no signed checkpoint, signature-invalid, and log-inconsistent: another log, a shorter one, or one that
-    /// was rewritten.
-    pub fn check_checkpoint(
-        &self,
-        store: &Store,
-        note: &[u8],
-        key: Option<&VerifierKey>,
-        file: &str,
-    ) -> Result<Checkpoint, Refusal> {
-        let refuse =
-            |rule, expected: String, found: String| Refusal::new(rule, Subject::File(file.to_owned()), expected, found);
-        let schema =
-            |error: NoteError| refuse(Rule::SchemaInvalid, "a C2SP signed checkpoint".to_owned(), error.to_string());
-        let note = Note::parse(note).map_err(schema)?;
-        if let Some(key) = key {
-            let expected = format!("a signature by {}", key.encode());
-            note.check(key).map_err(|found| refuse(Rule::SignatureInvalid, expected, found))?;
-        }
-        let checkpoint = Checkpoint::parse(note.text()).map_err(schema)?;
-        let origin = origin_line(store.origin());
-        if checkpoint.origin != origin {
-            return Err(refuse(Rule::LogInconsistent, format!("a checkpoint of {origin}"), checkpoint.origin));
-        }
-        let kept = checkpoint.head;
-        let now = self.size_at(kept.size);
-        if now == Some(kept) {
-            return Ok(checkpoint);
-        }
-        let expected = format!("a log that begins with the {} entries of root {}", kept.size, kept.root);
-        let found =
-            now.map_or(format!("a log of {} entries", self.tree.size()), |now| format!("root {} there", now.root));
-        Err(refuse(Rule::LogInconsistent, expected, found))
-    }
-
-    /// The checkpoint that was signed last and is kept beside the log; nothing where none was.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    ///
-    /// # Refusals
-    /// As [`Log::check_checkpoint`], and what a file of the store can be refused for.
-    pub fn check_own_checkpoint(&self, store: &Store) -> Result<Option<Checkpoint>, Fault> {
-        let Some(note) = store.read_file(CHECKPOINT, MAX_NOTE)? else { return Ok(None) };
-        self.check_checkpoint(store, &note, None, CHECKPOINT).map(Some).map_err(Fault::Refused)
-    }
-
-    /// Signs the log as it is, keeps the signed checkpoint beside it and gives it back. Nothing is signed that is inconsistent with what
-    /// was signed before.
-    ///
-    /// # Errors
-    /// When the store cannot be read or written.
-    ///
-    /// # Refusals
-    /// Whatever is wrong with the log or its tiles.
-    pub fn sign(store: &Store, key: &SigningKey) -> Result<(Checkpoint, String), Fault> {
-        let _lock = Self::lock(store)?;
-        let log = Self::load(store)?;
-        let tiles = log.check_tiles(store)?;
-        if let Some(refusal) = log.refusals.iter().chain(&tiles).next() {
-            return Err(Fault::Refused(refusal.clone()));
-        }
-        log.check_own_checkpoint(store)?;
-        log.write_tiles(store)?;
-        let checkpoint = Checkpoint { origin: origin_line(store.origin()), head: log.size() };
-        let note = key.sign(&checkpoint.encode());
-        store.replace_file(CHECKPOINT, note.as_bytes())?;
-        Ok((checkpoint, note))
-    }
-
-    /// Compares every tile that is there with the one that the entries imply. Tiles may be absent; none may be ahead of the head.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    ///
-    /// # Refusals
-    /// log-inconsistent, and what a file of the store can be refused for.
-    pub fn check_tiles(&self, store: &Store) -> Result<Vec<Refusal>, StoreError> {
-        let levels = Levels::new(&self.leaves);
-        let mut refusals = Vec::new();
-        let mut ahead = Vec::new();
-        for name in store.walk(TILES)?.into_iter().filter(|name| !name.contains(NEW)) {
-            let path = format!("{TILES}/{name}");
-            let found = match store.read_file(&path, MAX_TILE) {
-                Ok(found) => found,
-                Err(Fault::Error(error)) => return Err(error),
-                Err(Fault::Refused(refusal)) => {
-                    refusals.push(refusal);
-                    continue;
-                }
-            };
-            // A partial tile whose full one has just been written may vanish.
-            let Some(found) = found else { continue };
-            let subject = Subject::File(path);
-            match Tile::from_path(&name).map(|tile| levels.bytes(&tile)) {
-                Some(Some(expected)) if expected == found => {}
-                Some(Some(_)) => {
-                    let expected = "the hashes that the entries imply";
-                    refusals.push(Refusal::new(Rule::LogInconsistent, subject, expected, "others"));
-                }
-                Some(None) => ahead.push(subject),
-                None => {
-                    refusals.push(Refusal::new(Rule::LogInconsistent, subject, "a tile of the log", "no tile's path"))
-                }
-            }
-        }
-        // Tiles are written after the head: one that is ahead even of the head of now is left from a log that was put back.
-        if !ahead.is_empty() && Log::load(store)?.tree.size() == self.tree.size() {
-            let expected = format!("no tile of a log of more than {} entries", self.tree.size());
-            refusals.extend(
-                ahead.into_iter().map(|subject| Refusal::new(Rule::LogInconsistent, subject, expected.clone(), "one")),
-            );
-        }
-        Ok(refusals)
-    }
-
-    /// Writes the tiles that are not there yet. A partial tile stays until its full one is there.
-    fn write_tiles(&self, store: &Store) -> Result<(), StoreError> {
-        let levels = Levels::new(&self.leaves);
-        for tile in levels.tiles() {
-            let path = format!("{TILES}/{}", tile.path());
-            if store.has_file(&path)? {
-                continue;
-            }
-            store.replace_file(&path, &levels.bytes(&tile).unwrap_or_default())?;
-            let partial = store.root().join(format!("{TILES}/{}.p", tile.full_path()));
-            if tile.is_full()
-                && let Err(error) = std::fs::remove_dir_all(&partial)
-                && error.kind() != std::io::ErrorKind::NotFound
-            {
-                return Err(io_error("remove", partial)(error));
-            }
-        }
-        Ok(())
     }
 
     /// Waits for the right to append.

@@ -350,6 +350,14 @@ pub(super) enum LogCommand {
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+    /// Write the log as it was signed last as a folder that any web server can serve: C2SP tlog-tiles
+    ///
+    /// Checkpoint, tiles and entry bundles, for monitors and witnesses that know nothing of witnessmark. Published again into the same folder, the
+    /// log grows there: what is there is never changed, and the checkpoint comes last.
+    Publish {
+        /// The folder: a new one, or one that an older log was published into
+        dir: PathBuf,
+    },
     /// Make an Ed25519 key to sign the log with
     ///
     /// Writes the signing key to FILE, for its owner's eyes only, and the verifier key to FILE.pub; prints the verifier key.

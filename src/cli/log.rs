@@ -20,6 +20,7 @@ pub(super) fn run(context: &mut Context<'_>, args: &LogArgs) -> Result<Status, C
         LogCommand::Prove { old, new, output } => prove(context, *old, *new, output.as_deref()),
         LogCommand::Check(args) => proof::check(context, args),
         LogCommand::Sign { key, output } => sign(context, key, output.as_deref()),
+        LogCommand::Publish { dir } => publish(context, dir),
         LogCommand::Keygen { output, name } => keygen(context, output, name.as_deref()),
     }
 }
@@ -84,6 +85,35 @@ fn sign(context: &mut Context<'_>, key: &Path, output: Option<&Path>) -> Result<
         context.document(note.as_bytes(), output)?;
     }
     context.prose(&proof_text::signed(&checkpoint))?;
+    Ok(Status::Good)
+}
+
+fn publish(context: &mut Context<'_>, dir: &Path) -> Result<Status, CliError> {
+    let store = Store::open(&context.store)?;
+    if output::in_store(dir) {
+        return Err(CliError::Usage(format!(
+            "{}: it is in a store, where a log is kept and not published",
+            dir.display()
+        )));
+    }
+    let published = match Log::publish(&store, dir) {
+        Ok(Some(published)) => published,
+        Ok(None) => {
+            let why =
+                "nobody has signed this log, and what is not signed is not published: witnessmark log sign --key FILE";
+            return Err(CliError::Usage(why.to_owned()));
+        }
+        Err(Fault::Refused(refusal)) => return context.refused("store: ", &[refusal]),
+        Err(Fault::Error(error)) => return Err(error.into()),
+    };
+    if context.json {
+        let (dir, head) = (dir.display().to_string(), published.checkpoint.head);
+        context.out.json(&serde_json::json!({
+            "dir": dir, "size": head.size, "root": head.root, "written": published.written, "there": published.there,
+        }))?;
+    } else {
+        context.prose(&proof_text::published(&published, &dir.display().to_string()))?;
+    }
     Ok(Status::Good)
 }
 

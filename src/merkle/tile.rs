@@ -32,6 +32,22 @@ impl Tile {
     /// The path below `tile/` without what marks a partial tile.
     #[must_use]
     pub fn full_path(&self) -> String {
+        format!("{}/{}", self.level, self.index_path())
+    }
+
+    /// The path below `tile/`.
+    #[must_use]
+    pub fn path(&self) -> String {
+        self.full_path() + &self.partial()
+    }
+
+    /// The path below `tile/` of the bundle of the entries that a tile of level 0 has the hashes of.
+    #[must_use]
+    pub fn entries_path(&self) -> String {
+        format!("entries/{}{}", self.index_path(), self.partial())
+    }
+
+    fn index_path(&self) -> String {
         let mut groups = vec![format!("{:03}", self.index % 1000)];
         let mut rest = self.index / 1000;
         while rest > 0 {
@@ -39,14 +55,11 @@ impl Tile {
             rest /= 1000;
         }
         groups.reverse();
-        format!("{}/{}", self.level, groups.join("/"))
+        groups.join("/")
     }
 
-    /// The path below `tile/`.
-    #[must_use]
-    pub fn path(&self) -> String {
-        let path = self.full_path();
-        if self.is_full() { path } else { format!("{path}.p/{}", self.width) }
+    fn partial(&self) -> String {
+        if self.is_full() { String::new() } else { format!(".p/{}", self.width) }
     }
 
     /// The tile whose path this is; none where it is no tile's.
@@ -115,6 +128,11 @@ mod tests {
         assert_eq!(path(2, 0, 1), "2/000.p/1");
         assert_eq!(path(1, 999, 255), "1/999.p/255");
         assert_eq!(path(1, 1000, WIDTH), "1/x001/000");
+        let entries = |index, width| Tile { level: 0, index, width }.entries_path();
+        assert_eq!(
+            (entries(1_234_067, WIDTH), entries(3, 7)),
+            ("entries/x001/x234/067".into(), "entries/003.p/7".into())
+        );
         for (level, index, width) in [(0, 0, 256), (3, 273, 112), (0, 1_234_067, 7)] {
             let tile = Tile { level, index, width };
             assert_eq!(Tile::from_path(&tile.path()), Some(tile));

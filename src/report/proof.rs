@@ -4,6 +4,7 @@ use super::text::{Page, bytes, count, entries};
 use crate::bundle::{Bundle, Made, Unbundled};
 use crate::gc::Garbage;
 use crate::id::{CaptureId, long};
+use crate::log::Published;
 use crate::note::Checkpoint;
 use crate::proof::{LogProof, RowClaim, RowProof};
 
@@ -75,6 +76,16 @@ pub fn signed(checkpoint: &Checkpoint) -> String {
         "signed the log of {} at size {}, root {}",
         checkpoint.origin, checkpoint.head.size, checkpoint.head.root
     ));
+    page.0
+}
+
+/// A log that was published, for stderr.
+#[must_use]
+pub fn published(published: &Published, dir: &str) -> String {
+    let mut page = Page(String::new());
+    let head = &published.checkpoint.head;
+    page.line(format_args!("{dir}: the log of {}, root {}", entries(head.size), head.root));
+    page.field("files", format_args!("{} written, {} there already", published.written, published.there));
     page.0
 }
 

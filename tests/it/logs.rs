@@ -2,14 +2,16 @@
 
 use std::fs;
 
+use base64::Engine as _;
 use witnessmark::id::{CaptureId, Nanos, ObjectId};
 use witnessmark::log::Log;
 use witnessmark::manifest::{Act, Codec};
+use witnessmark::merkle::{leaf_hash, root_of};
 use witnessmark::meter::Meter;
 use witnessmark::seal::{Batch, Outcome};
 use witnessmark::store::Store;
 
-use crate::support::{Bench, copy_folder, embedded, files};
+use crate::support::{Bench, copy_folder, embedded, files, listing};
 
 /// Acts that nothing stands behind: enough for a log.
 fn grow(store: &Store, count: u16) {
@@ -266,4 +268,120 @@ fn nothing_is_signed_that_contradicts_what_was_signed() {
     put_back(&bench, &old);
     let run = bench.run(&["log", "sign", "--key", "key"]);
     assert_eq!((run.status, run.refused()), (2, vec!["log-inconsistent".to_owned()]));
+}
+
+/// Reads a published log as a client does that has nothing else: the checkpoint, then bundles and tiles of the size that it names.
+fn entries_published(dir: &std::path::Path) -> Vec<Vec<u8>> {
+    let text = fs::read_to_string(dir.join("checkpoint")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let (size, root): (usize, _) = (lines[1].parse().unwrap(), lines[2]);
+    // 〈N〉 of fewer than a thousand bundles.
+    let path = |of: &str, n: usize, width: usize| match width {
+        256 => dir.join(format!("tile/{of}/{n:03}")),
+        width => dir.join(format!("tile/{of}/{n:03}.p/{width}")),
+    };
+    let mut entries = Vec::new();
+    for n in 0..size.div_ceil(256) {
+        let width = (size - n * 256).min(256);
+        let bundle = fs::read(path("entries", n, width)).unwrap();
+        let mut rest = bundle.as_slice();
+        let mut hashes = Vec::new();
+        while let Some((len, after)) = rest.split_first_chunk::<2>() {
+            let (entry, after) = after.split_at(usize::from(u16::from_be_bytes(*len)));
+            hashes.extend(leaf_hash(entry).0);
+            entries.push(entry.to_vec());
+            rest = after;
+        }
+        assert_eq!(fs::read(path("0", n, width)).unwrap(), hashes);
+    }
+    assert_eq!(entries.len(), size);
+    let leaves: Vec<_> = entries.iter().map(|entry| leaf_hash(entry)).collect();
+    assert_eq!(base64::engine::general_purpose::STANDARD.encode(root_of(&leaves).0), root);
+    for (n, full) in leaves.chunks_exact(256).enumerate() {
+        let above = fs::read(path("1", 0, leaves.len() / 256)).unwrap();
+        assert_eq!(above[n * 32..][..32], root_of(full).0);
+    }
+    entries
+}
+
+#[test]
+fn what_is_published_is_read_with_nothing_else() {
+    let bench = Bench::new();
+    let store = store(&bench);
+    let dir = bench.folder.path().join("web/log");
+    let publish = || bench.run(&["log", "publish", "web/log", "--json"]);
+    let sign = || assert_eq!(bench.run(&["log", "sign", "--key", "key"]).status, 0);
+    grow(&store, 300);
+    bench.run(&["log", "keygen", "-o", "key"]);
+    let unsigned = publish();
+    assert_eq!(unsigned.status, 64, "{}", unsigned.stderr);
+    assert!(!dir.exists());
+    sign();
+    // What was not signed is not published.
+    grow(&store, 7);
+    let first = publish();
+    assert_eq!((first.status, &first.json()[0]["written"]), (0, &5.into()), "{}", first.stderr);
+    let lines = |count: usize| {
+        let text = fs::read_to_string(bench.store().join("log/entries")).unwrap();
+        text.lines().take(count).map(|line| line.as_bytes().to_vec()).collect::<Vec<_>>()
+    };
+    assert_eq!(entries_published(&dir), lines(300));
+    let before = listing(&dir);
+    let again = publish();
+    assert_eq!((&again.json()[0]["written"], &again.json()[0]["there"]), (&0.into(), &5.into()));
+    grow(&store, 300);
+    sign();
+    assert_eq!(publish().status, 0);
+    assert_eq!(entries_published(&dir), lines(607));
+    let after = listing(&dir);
+    let changed: Vec<_> = before.iter().filter(|(path, there)| after.get(*path) != Some(there)).collect();
+    assert!(changed.iter().all(|(path, _)| path.ends_with("checkpoint")), "{changed:?}");
+}
+
+#[test]
+fn nothing_is_published_over_another_log() {
+    let bench = Bench::new();
+    let store = store(&bench);
+    let dir = bench.folder.path().join("web");
+    let publish = |dir: &str| {
+        let run = bench.run(&["log", "publish", dir]);
+        (run.status, run.refused())
+    };
+    let inconsistent = || (2, vec!["log-inconsistent".to_owned()]);
+    grow(&store, 3);
+    bench.run(&["log", "keygen", "-o", "key"]);
+    bench.run(&["log", "sign", "--key", "key"]);
+    for inside in [bench.store(), bench.store().join("log/new/folder")] {
+        assert_eq!(publish(inside.to_str().unwrap()).0, 64);
+    }
+    assert_eq!(publish("web"), (0, vec![]));
+    let old = fs::read(bench.store().join("log/checkpoint")).unwrap();
+    grow(&store, 1);
+    bench.run(&["log", "sign", "--key", "key"]);
+    assert_eq!(publish("web"), (0, vec![]));
+    // An older checkpoint put back into the store is not published over a newer one.
+    let newer = fs::read(bench.store().join("log/checkpoint")).unwrap();
+    fs::write(bench.store().join("log/checkpoint"), old).unwrap();
+    assert_eq!(publish("web"), inconsistent());
+    fs::write(bench.store().join("log/checkpoint"), &newer).unwrap();
+    for path in ["tile/0/000.p/3", "tile/0/000.p/4", "tile/entries/000.p/4"] {
+        let good = fs::read(dir.join(path)).unwrap();
+        fs::write(dir.join(path), [&good[..good.len() - 1], b"x"].concat()).unwrap();
+        // What an older checkpoint covers is not looked at again.
+        let expected = if path.ends_with('3') { (0, vec![]) } else { inconsistent() };
+        assert_eq!(publish("web"), expected, "{path}");
+        fs::write(dir.join(path), good).unwrap();
+    }
+    fs::remove_file(dir.join("tile/0/000.p/4")).unwrap();
+    std::os::unix::fs::symlink(bench.store().join("log/entries"), dir.join("tile/0/000.p/4")).unwrap();
+    assert_eq!(publish("web"), (2, vec!["not-a-regular-file".to_owned()]));
+    // Another store's log, of the same size.
+    let other = Bench::new();
+    let there = Store::create(&other.store(), "01".repeat(16)).unwrap();
+    grow(&there, 4);
+    fs::copy(bench.folder.path().join("key"), other.folder.path().join("key")).unwrap();
+    other.run(&["log", "sign", "--key", "key"]);
+    let run = other.run(&["log", "publish", dir.to_str().unwrap()]);
+    assert_eq!((run.status, run.refused()), inconsistent(), "{}", run.stderr);
+    assert_eq!(fs::read(dir.join("checkpoint")).unwrap(), newer);
 }
