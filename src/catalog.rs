@@ -337,7 +337,12 @@ impl<'a> Catalog<'a> {
         for manifest in self.captures().into_iter().filter_map(|capture| self.manifest(capture)) {
             let Some(run) = self.run(&manifest).filter(|run| run.run_id != own) else { continue };
             for shard in &manifest.row_shards {
-                let read = self.store.read_object(&shard.object, Some(shard.bytes), u64::MAX, "rows shard");
+                let read = self.store.read_object(
+                    &shard.object,
+                    Some(shard.bytes),
+                    row_shard::max_bytes(shard.rows),
+                    "rows shard",
+                );
                 let rows = read.ok().and_then(|bytes| row_shard::decode(&bytes, shard.rows).ok()).unwrap_or_default();
                 for row in rows {
                     for digest in claims(&row).filter(|digest| digests.contains(digest)) {

@@ -6,6 +6,7 @@
 //! sections 9 and 13.
 
 mod checkpoint;
+mod lines;
 mod publish;
 mod tiles;
 
@@ -13,8 +14,9 @@ pub use publish::Published;
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 
+use self::lines::Lines;
 use crate::canon::document;
 use crate::digest::Sha256;
 use crate::id::Nanos;
@@ -34,6 +36,8 @@ const MAX_LOG: u64 = 16 << 30;
 const MAX_HEAD: u64 = 64 << 10;
 /// The largest entry, in bytes.
 const MAX_ENTRY: usize = 64 << 10;
+/// Of a log with more faults than this the rest is not read.
+const MAX_FAULTS: usize = 10_000;
 
 /// A log as the head shows it.
 #[derive(Clone, Default)]
@@ -62,9 +66,9 @@ impl Log {
     pub fn load(store: &Store) -> Result<Log, StoreError> {
         let mut log = Log::default();
         let head = log.keep(store.read_file(HEAD, MAX_HEAD))?;
-        let entries = log.keep(store.read_file(ENTRIES, MAX_LOG))?;
+        let entries = log.keep(store.open_file(ENTRIES, MAX_LOG))?;
         let Some(head) = head else {
-            if entries.is_some_and(|bytes| !bytes.is_empty()) && log.refusals.is_empty() {
+            if entries.is_some_and(|(_, len)| len > 0) && log.refusals.is_empty() {
                 log.refuse(HEAD, "a head", "none, though there are entries".to_owned());
             }
             return Ok(log);
@@ -77,21 +81,19 @@ impl Log {
                 return Ok(log);
             }
         };
-        let entries = entries.unwrap_or_default();
-        let length = head.bytes.parse::<usize>().ok().filter(|length| length.to_string() == head.bytes);
-        let Some(covered) = length.and_then(|length| entries.get(..length)) else {
-            log.refuse(HEAD, &format!("{} bytes of entries", head.bytes), format!("{} bytes", entries.len()));
+        let there = entries.as_ref().map_or(0, |(_, len)| *len);
+        let length = head.bytes.parse::<u64>().ok().filter(|length| length.to_string() == head.bytes);
+        let Some(covered) = length.filter(|covered| *covered <= there) else {
+            log.refuse(HEAD, &format!("{} bytes of entries", head.bytes), format!("{there} bytes"));
             return Ok(log);
         };
-        if covered.last().is_some_and(|&byte| byte != b'\n') {
-            log.refuse(HEAD, "a length that ends with a whole line", head.bytes.clone());
+        if let Some((file, _)) = entries {
+            let whole = log.read_entries(file.take(covered)).map_err(io_error("read", store.root().join(ENTRIES)))?;
+            if !whole {
+                return Ok(log);
+            }
         }
-        for (n, line) in covered.split_inclusive(|&byte| byte == b'\n').enumerate() {
-            let line = line.strip_suffix(b"\n").unwrap_or(line);
-            log.push(line);
-            log.keep_entry(line, n);
-        }
-        log.bytes = u64::try_from(covered.len()).unwrap_or(u64::MAX);
+        log.bytes = covered;
         if head.size != log.tree.size() {
             log.refuse(HEAD, &format!("{} entries", head.size), log.tree.size().to_string());
         } else if head.root != log.tree.root() {
@@ -107,7 +109,7 @@ impl Log {
         Ok(log)
     }
 
-    fn keep(&mut self, read: Result<Option<Vec<u8>>, Fault>) -> Result<Option<Vec<u8>>, StoreError> {
+    fn keep<T>(&mut self, read: Result<Option<T>, Fault>) -> Result<Option<T>, StoreError> {
         match read {
             Ok(bytes) => Ok(bytes),
             Err(Fault::Error(error)) => Err(error),
@@ -118,14 +120,36 @@ impl Log {
         }
     }
 
+    /// Takes the entries line by line; false where there is more wrong with them than anybody would read.
+    fn read_entries(&mut self, entries: impl Read) -> io::Result<bool> {
+        let mut lines = Lines::new(entries);
+        let mut n = 0;
+        while let Some(line) = lines.next()? {
+            if self.refusals.len() > MAX_FAULTS {
+                let found = format!("{MAX_FAULTS} faults before line {}; what follows was not read", n + 1);
+                self.refuse(ENTRIES, "lines that are entries", found);
+                return Ok(false);
+            }
+            self.push(line.leaf);
+            match line.text {
+                Some(text) => self.keep_entry(text, n),
+                None => {
+                    let (expected, found) = (format!("at most {MAX_ENTRY} bytes"), format!("{} bytes", line.bytes));
+                    self.refusals.push(Refusal::new(Rule::LimitExceeded, line_subject(n), expected, found));
+                }
+            }
+            if !line.ended {
+                self.refuse(HEAD, "a length that ends with a whole line", "a line without an end".to_owned());
+            }
+            n += 1;
+        }
+        Ok(true)
+    }
+
     fn keep_entry(&mut self, line: &[u8], n: usize) {
         let mut refuse = |rule, expected: &str, found: String| {
             self.refusals.push(Refusal::new(rule, line_subject(n), expected, found));
         };
-        if line.len() > MAX_ENTRY {
-            refuse(Rule::LimitExceeded, &format!("at most {MAX_ENTRY} bytes"), format!("{} bytes", line.len()));
-            return;
-        }
         let entry = match Entry::decode(line) {
             Ok(entry) => entry,
             Err(error) => {
@@ -164,8 +188,7 @@ impl Log {
         (0..).zip(&self.entries).map(move |(n, entry)| (place(n), entry))
     }
 
-    fn push(&mut self, line: &[u8]) {
-        let leaf = leaf_hash(line);
+    fn push(&mut self, leaf: Sha256) {
         self.tree.push_leaf(leaf);
         self.leaves.push(leaf);
     }
@@ -306,7 +329,7 @@ impl Log {
             known.insert(act, Some(log.entries.len()));
             let entry = Entry::new(act, at.0.to_string(), tool.to_owned());
             let line = encode(store, &entry)?;
-            log.push(&line);
+            log.push(leaf_hash(&line));
             lines.extend(line);
             lines.push(b'\n');
             places.push((log.entries.len(), true));

@@ -15,10 +15,33 @@ const NODE: u8 = 1;
 /// SHA-256(0x00 ‖ entry).
 #[must_use]
 pub fn leaf_hash(entry: &[u8]) -> Sha256 {
-    let mut stream = Sha256Stream::default();
-    stream.update(&[LEAF]);
+    let mut stream = LeafStream::default();
     stream.update(entry);
     stream.digest()
+}
+
+/// [`leaf_hash`] of an entry that arrives in parts.
+pub struct LeafStream(Sha256Stream);
+
+impl Default for LeafStream {
+    fn default() -> Self {
+        let mut stream = Sha256Stream::default();
+        stream.update(&[LEAF]);
+        Self(stream)
+    }
+}
+
+impl LeafStream {
+    /// Takes the next part.
+    pub fn update(&mut self, part: &[u8]) {
+        self.0.update(part);
+    }
+
+    /// The hash of all parts so far as one entry.
+    #[must_use]
+    pub fn digest(&self) -> Sha256 {
+        self.0.digest()
+    }
 }
 
 /// SHA-256(0x01 ‖ left ‖ right).

@@ -18,7 +18,7 @@ use crate::refusal::{Refusal, Rule, Subject};
 use crate::row::{ROW_DOMAIN, Row};
 use crate::shard::ShardFault;
 use crate::shard::page::Decompressor;
-use crate::shard::rows::Records;
+use crate::shard::rows::{Records, max_bytes};
 use crate::shard::scores::{PageIndex, RawPage, decode_page};
 use crate::store::{Fault, Store, io_error};
 
@@ -47,7 +47,7 @@ pub fn prove_row(
     let wanted = [ROW_DOMAIN, &key.to_bytes()].concat();
     for (number, shard) in manifest.row_shards.iter().enumerate() {
         let role = format!("rows shard {number}");
-        let bytes = store.read_object(&shard.object, Some(shard.bytes), u64::MAX, &role)?;
+        let bytes = store.read_object(&shard.object, Some(shard.bytes), max_bytes(shard.rows), &role)?;
         let noncanonical = |fault: ShardFault| {
             let subject = Subject::Object(shard.object, role.clone());
             refuse(Rule::ShardNoncanonical, subject, fault.expected, fault.found)

@@ -317,28 +317,31 @@ impl Store {
         Ok(bytes)
     }
 
-    /// A small file of the store by its path below the root; none where there is none.
+    /// Opens a file of the store by its path below the root, and says how long it is; none where there is none.
     ///
     /// # Errors
     /// An I/O error, or the refusals not-a-regular-file and limit-exceeded.
-    pub fn read_file(&self, path: &str, limit: u64) -> Result<Option<Vec<u8>>, Fault> {
-        let subject = || Subject::File(path.to_owned());
+    pub fn open_file(&self, path: &str, limit: u64) -> Result<Option<(File, u64)>, Fault> {
+        let refused = |rule, expected: String, found: String| {
+            Err(Fault::Refused(Refusal::new(rule, Subject::File(path.to_owned()), expected, found)))
+        };
         match self.find(path)? {
             Found::Nothing => Ok(None),
-            Found::NotRegular(what) => {
-                Err(Fault::Refused(Refusal::new(Rule::NotARegularFile, subject(), "a regular file", what)))
-            }
+            Found::NotRegular(what) => refused(Rule::NotARegularFile, "a regular file".to_owned(), what.to_owned()),
             Found::File(_, len) if len > limit => {
-                let found = format!("{len} bytes");
-                Err(Fault::Refused(Refusal::new(
-                    Rule::LimitExceeded,
-                    subject(),
-                    format!("at most {limit} bytes"),
-                    found,
-                )))
+                refused(Rule::LimitExceeded, format!("at most {limit} bytes"), format!("{len} bytes"))
             }
-            Found::File(file, len) => Ok(Some(self.read_all(file, len, path)?)),
+            Found::File(file, len) => Ok(Some((file, len))),
         }
+    }
+
+    /// A small file of the store by its path below the root; none where there is none.
+    ///
+    /// # Errors
+    /// As [`Store::open_file`].
+    pub fn read_file(&self, path: &str, limit: u64) -> Result<Option<Vec<u8>>, Fault> {
+        let Some((file, len)) = self.open_file(path, limit)? else { return Ok(None) };
+        Ok(Some(self.read_all(file, len, path)?))
     }
 
     /// Opens an object that something names as `bytes` long; `role` says what it is to that something. The file stands at the object's first

@@ -507,7 +507,8 @@ impl Pass<'_, '_> {
         let mut whole = true;
         for (number, shard) in manifest.row_shards.iter().enumerate() {
             let role = format!("rows shard {number}");
-            let read = self.store().read_object(&shard.object, Some(shard.bytes), u64::MAX, &role);
+            let read =
+                self.store().read_object(&shard.object, Some(shard.bytes), row_shard::max_bytes(shard.rows), &role);
             let Some(bytes) = self.keep(read)? else {
                 whole = false;
                 continue;

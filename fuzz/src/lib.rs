@@ -1,7 +1,7 @@
 //! Mutations that know what JSON and TOML are, beside libFuzzer's own that know bytes.
 //!
 //! A byte changed at random mostly ends a text for its parser; a value that becomes another value, a key that is gone or stands twice, gets to what is
-//! behind. Every text in an input (between line feeds, 0xff bytes, or behind a bundle's length) can be the one that is changed.
+//! behind. A text that ends or has a space between any two of its tokens gets to what is before. Every text in an input (between line feeds, 0xff bytes, or behind a bundle's length) can be the one that is changed.
 
 use fastrand::Rng;
 use libfuzzer_sys::fuzzer_mutate;
@@ -34,17 +34,15 @@ pub fn mutate(frame: Frame, data: &mut [u8], size: usize, max: usize, seed: u32)
 fn structured(frame: Frame, input: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
     match frame {
         Frame::Spec => {
-            if let Some(changed) = toml(input, rng) {
-                return Some(changed);
-            }
-            lines(input, rng)
+            let changed = if rng.u8(..) < 170 { toml(input, rng) } else { tokens(input, rng) };
+            changed.or_else(|| lines(input, rng))
         }
         Frame::Lines => lines(input, rng),
         Frame::Bundle => {
             let start = input.iter().position(|&byte| byte == b'\n')? + 1;
             let (len, rest) = input.get(start..)?.split_first_chunk::<8>()?;
             let header = rest.get(..usize::try_from(u64::from_le_bytes(*len)).ok()?)?;
-            let changed = json(header, rng)?;
+            let changed = if rng.u8(..) < 170 { json(header, rng)? } else { tokens(header, rng)? };
             let len = u64::try_from(changed.len()).ok()?.to_le_bytes();
             Some([&input[..start], &len, &changed, &rest[header.len()..]].concat())
         }
@@ -55,7 +53,7 @@ fn lines(input: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
     let ends = |&byte: &u8| byte == b'\n' || byte == 0xff;
     let lines: Vec<&[u8]> = input.split(ends).filter(|line| line.len() > 1).collect();
     let line = *rng.choice(&lines)?;
-    let changed = json(line, rng)?;
+    let changed = if rng.u8(..) < 170 { json(line, rng)? } else { tokens(line, rng)? };
     let start = line.as_ptr() as usize - input.as_ptr() as usize;
     Some([&input[..start], &changed, &input[start + line.len()..]].concat())
 }
@@ -68,6 +66,28 @@ fn json(text: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
     // Mostly canonical: what is not is refused before anybody looks at what it says.
     let canonical = if rng.u8(..) < 240 { root.to_canonical().ok() } else { None };
     Some(canonical.unwrap_or_else(|| root.to_text()).into_bytes())
+}
+
+/// Puts something between two tokens of a text, takes away what is between two places, or ends it there.
+fn tokens(text: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
+    let edges: Vec<usize> = (0..text.len()).filter(|&at| b"{}[]:,=\"\n ".contains(&text[at])).collect();
+    let at = *rng.choice(&edges)? + usize::from(rng.bool());
+    let (before, after) = text.split_at(at);
+    match rng.u8(..8) {
+        0 => Some(before.to_vec()),
+        1 => {
+            let to = *rng.choice(&edges)?;
+            (to > at).then(|| [before, &text[to..]].concat())
+        }
+        2 | 3 => Some([before, rng.choice([" ", "\n", "\t", "\r", "  "])?.as_bytes(), after].concat()),
+        _ => {
+            let any = [
+                "{", "}", "[", "]", ":", ",", "\"", "null", "true", "-1", "1.5", "1e99", "[]", "{}", "\"x\"", "\\u",
+                "=", "x",
+            ];
+            Some([before, rng.choice(any)?.as_bytes(), after].concat())
+        }
+    }
 }
 
 /// Changes a value somewhere below `root`.

@@ -14,6 +14,15 @@ pub const MAX_SHARD_ROWS: u64 = 65_536;
 /// Where this writer cuts: before the row that would bring a shard's row records beyond this many bytes.
 pub const CUT_BYTES: usize = 64 << 20;
 
+/// The most bytes of a file of `rows` rows: what their fields can take, two bytes a field for whether it is there, headers and footer.
+#[must_use]
+pub fn max_bytes(rows: u64) -> u64 {
+    rows.saturating_mul(MAX_ROW_BYTES).saturating_add(64 << 10)
+}
+
+/// A row of the longest texts, with every other field: `x`, two names, a phase, integers and digests.
+const MAX_ROW_BYTES: u64 = 68 << 10;
+
 fn physical_type(kind: Kind) -> i32 {
     match kind {
         Kind::Int32 => 1,
@@ -319,6 +328,37 @@ mod tests {
     fn rows_round_trip() {
         let rows = sample();
         assert_eq!(decode(&encode(&rows), 9).unwrap(), rows);
+    }
+
+    #[test]
+    fn rows_at_every_limit_stay_below_the_limit_of_their_shard() {
+        let name: Arc<str> = "n".repeat(crate::row::MAX_NAME).into();
+        let mut row = Row { request_id: Arc::clone(&name), ..Row::default() };
+        for (index, field) in FIELDS.iter().enumerate() {
+            let value = match field.kind {
+                Kind::Int32 => Value::Int32(1),
+                Kind::Int64 => Value::Int64(1),
+                Kind::Digest => Value::Digest([1; 32]),
+                Kind::Text if field.name == "phase" => Value::Text("prefill".into()),
+                Kind::Text if field.name == "x" => {
+                    Value::Text(format!(r#"{{"a":"{}"}}"#, "x".repeat(crate::row::MAX_X - 8)).into())
+                }
+                Kind::Text => Value::Text(Arc::clone(&name)),
+            };
+            row.set(index, value).unwrap();
+        }
+        for count in [1, 2, 40] {
+            // Fields that come and go have the longest levels.
+            let rows: Vec<Row> =
+                (0..count).map(|n| if n % 2 == 0 { row.clone() } else { sample()[n % 9].clone() }).collect();
+            let (file, limit) = (encode(&rows), max_bytes(long(count)));
+            assert!(long(file.len()) <= limit);
+            assert_eq!(decode(&file, long(count)).unwrap(), rows);
+        }
+        assert!(
+            max_bytes(1) - max_bytes(0) - long(encode(&[row]).len() - encode(&[]).len()) < 2048,
+            "and not far below"
+        );
     }
 
     #[test]

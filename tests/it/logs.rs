@@ -169,6 +169,39 @@ fn a_tile_that_is_not_the_logs_is_refused() {
     assert_eq!(verify().status, 0);
 }
 
+/// A log of these entries, with a head that covers `bytes` of them.
+fn write_log(bench: &Bench, entries: &[u8], bytes: u64) {
+    let head = serde_json::json!({
+        "bytes": bytes.to_string(), "origin": "00".repeat(16), "root": "0".repeat(64), "schema": "witnessmark.head/v1", "size": 1,
+    });
+    fs::write(bench.store().join("log/entries"), entries).unwrap();
+    fs::write(bench.store().join("log/head"), head.to_string()).unwrap();
+}
+
+#[test]
+fn a_log_of_nothing_but_faults_is_not_read_to_its_end() {
+    let bench = Bench::quick();
+    store(&bench);
+    write_log(&bench, &b"x\n".repeat(30_000), 60_000);
+    let run = bench.run(&["log", "show", "--json"]);
+    assert_eq!(run.status, 2);
+    assert!(run.stdout.contains("10000 faults before line 10002; what follows was not read"), "{}", run.stdout);
+    // An entry may have 64 KiB and no more, and it ends with its line.
+    for (line, rule) in [("x".repeat(65_536), "json-not-canonical"), ("x".repeat(65_537), "limit-exceeded")] {
+        for end in ["\n", ""] {
+            let entries = [line.as_str(), end].concat();
+            write_log(&bench, entries.as_bytes(), u64::try_from(entries.len()).unwrap());
+            let run = bench.run(&["log", "show"]);
+            let mut expected = [rule.to_owned(), "log-inconsistent".to_owned()];
+            expected.sort_unstable();
+            let mut refused = run.refused();
+            refused.sort_unstable();
+            assert_eq!((run.status, refused), (2, expected.to_vec()), "{}", run.stderr);
+            assert_eq!(run.stderr.contains("a line without an end"), end.is_empty(), "{}", run.stderr);
+        }
+    }
+}
+
 /// Puts the entries and the head of a log as it was back into a store.
 fn put_back(bench: &Bench, old: &std::path::Path) {
     for file in ["entries", "head"] {

@@ -505,6 +505,23 @@ fn a_manifest_may_reach_every_limit_and_not_pass_it() {
 }
 
 #[test]
+fn a_vast_rows_shard_is_refused_before_it_is_read() {
+    let bench = Bench::quick();
+    let mut forge = forger(&bench);
+    let mut manifest = forge.manifest();
+    let shard = &mut manifest.row_shards[0];
+    let path = bench.store().join(Store::object_path(&shard.object));
+    shard.bytes = 1 << 42;
+    forge.publish(&bench.store(), &manifest);
+    // A hole of terabytes takes a block or two.
+    let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.set_len(1 << 42).unwrap();
+    assert_eq!(rules(&bench.store()), set(&["limit-exceeded"]));
+    let run = bench.run(&["prove", "forged", "0:0"]);
+    assert_eq!((run.status, run.refused()), (2, vec!["limit-exceeded".to_owned()]), "{}", run.stderr);
+}
+
+#[test]
 fn a_damaged_shard_is_refused_with_the_rows_in_which_the_damage_shows() {
     let bench = Bench::quick();
     let mut forge = forger(&bench);
