@@ -53,6 +53,7 @@ def main(store):
         put("claims", path.name, path.read_bytes())
     head, entries = ((store / "log" / name).read_bytes() for name in ("head", "entries"))
     put("log", "real", head + b"\xff" + entries)
+    put("log", "entries", b"\xff" + entries)
     put("documents", "head", head)
     for line in entries.splitlines():
         put("documents", "entry-" + json.loads(line)["act"], line)
