@@ -26,6 +26,7 @@ use witnessmark::shard::scores::ScoresWriter;
 use witnessmark::store::Store;
 
 /// A capture in pieces.
+#[derive(Clone)]
 pub struct Forge {
     pub run: Vec<u8>,
     /// In key order, with score digests
