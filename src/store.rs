@@ -1,19 +1,23 @@
 //! The store: bytes by digest, in a local folder, or, to be read only, packed into one file.
 //!
 //! Objects are immutable and named by the BLAKE3 of their bytes. Reading never follows a link below the store's root and never opens
-//! anything but a regular file; writing goes through a [`Staging`] folder and becomes visible by rename, after a sync. What is staged
-//! and not committed vanishes. The log is another room's. See `specs/format-v1.md`, sections 9 and 14.
+//! anything but a regular file; `store/staging.rs` writes objects, `store/durable.rs` small files. The log is another room's. See `specs/format-v1.md`, sections 9 and 14.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod durable;
+mod staging;
+
+pub use durable::{sync_folder, unnamed, write_durably};
+pub use staging::{Mark, Staging};
+
+use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
-use tempfile::{NamedTempFile, TempDir};
 
 use crate::canon::document;
 use crate::canon::json::{Json, JsonError};
@@ -32,8 +36,6 @@ pub const NEW: &str = ".new-";
 const COPY_STEP: usize = 64 << 10;
 /// The most that is set aside for a file before it is read.
 const MAX_GUESS: u64 = 1 << 20;
-/// From this many files or folders on, one sync of the file system is cheaper than one a file.
-const SYNC_ALL_FROM: usize = 16;
 
 /// What keeps a store from answering. Not a refusal: nothing is known about the evidence.
 #[derive(Debug, thiserror::Error)]
@@ -436,7 +438,7 @@ impl Store {
         progress: &dyn Fn(u64),
     ) -> Result<(), Fault> {
         let (file, _) = self.open_object(id, Some(bytes), role)?;
-        let copied = hash_file(Tee { input: file.take(bytes), output: out }, progress);
+        let copied = hash_copy(file.take(bytes), out, progress);
         let (found, _) = copied.map_err(io_error("read or copy", self.root.join(Self::object_path(id))))?;
         if found == *id {
             return Ok(());
@@ -498,53 +500,6 @@ impl Store {
         Ok(paths)
     }
 
-    /// Writes a small file below the root: temporary, synced, renamed into place, folder synced.
-    ///
-    /// # Errors
-    /// When it cannot be written; then what was there before is still there.
-    pub fn replace_file(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        let target = self.root.join(path);
-        if let Some(folder) = target.parent() {
-            fs::create_dir_all(folder).map_err(io_error("make", folder))?;
-        }
-        write_durably(&target, bytes, true)
-    }
-
-    /// As [`Store::replace_file`] for many files of one folder, with one sync for all where there are many.
-    ///
-    /// # Errors
-    /// When one cannot be written; every file is then what it was, or what it was to be.
-    pub fn replace_files(&self, folder: &str, files: &[(String, Vec<u8>)]) -> Result<(), StoreError> {
-        if files.len() < SYNC_ALL_FROM {
-            return files.iter().try_for_each(|(name, bytes)| self.replace_file(&format!("{folder}/{name}"), bytes));
-        }
-        let folder = self.root.join(folder);
-        fs::create_dir_all(&folder).map_err(io_error("make", &folder))?;
-        let mut written = Vec::new();
-        for (name, bytes) in files {
-            let target = folder.join(name);
-            // Only its path is kept: there may be more files than a process may have open.
-            let temp = write_temp(&target, bytes).map_err(io_error("write", &target))?.into_temp_path();
-            written.push((temp, target));
-        }
-        self.sync_all(written.iter().map(|(temp, _)| temp.as_ref()))?;
-        for (temp, target) in written {
-            temp.persist(&target).map_err(|error| io_error("write", target)(error.error))?;
-        }
-        sync_folder(&folder).map_err(io_error("sync", folder))
-    }
-
-    /// Brings files, or folders, of the store to the disk: each alone, or all that the file system holds where they are many.
-    fn sync_all<'p>(&self, paths: impl ExactSizeIterator<Item = &'p Path>) -> Result<(), StoreError> {
-        #[cfg(target_os = "linux")]
-        if paths.len() >= SYNC_ALL_FROM {
-            let synced = rustix::fs::syncfs(&self.folder).map_err(io::Error::from);
-            return synced.map_err(io_error("sync", &self.root));
-        }
-        let synced = paths.into_iter().try_for_each(|path| File::open(path)?.sync_all());
-        synced.map_err(io_error("sync", &self.root))
-    }
-
     /// That nothing would be written through a link: the store's own folders and files are real, where they are there.
     ///
     /// # Errors
@@ -573,25 +528,6 @@ impl Store {
         }
         Ok(())
     }
-
-    /// A place to prepare objects in.
-    ///
-    /// # Errors
-    /// When no folder can be made.
-    pub fn stage(&self) -> Result<Staging<'_>, StoreError> {
-        self.check_real()?;
-        let make = || {
-            let tmp = self.root.join("tmp");
-            fs::create_dir_all(&tmp)?;
-            let folder = tempfile::Builder::new().prefix("seal-").tempdir_in(tmp).map_err(unnamed)?;
-            // Held while the staging lives: whoever cleans up tmp/ sees that it is in use.
-            let alive = File::open(folder.path())?;
-            alive.lock_shared()?;
-            Ok((folder, alive))
-        };
-        let (folder, alive) = make().map_err(io_error("write into the store", &self.root))?;
-        Ok(Staging { store: self, _alive: alive, folder, count: 0, ready: Vec::new() })
-    }
 }
 
 /// BLAKE3 of all that `input` gives, and how much that is.
@@ -616,196 +552,9 @@ pub fn hash_file(mut input: impl Read, progress: &dyn Fn(u64)) -> io::Result<(Ob
     }
 }
 
-/// Temp file in the same folder, synced, renamed to `target`, folder synced. What is there already is replaced, or kept.
-///
-/// # Errors
-/// When it cannot be written; then what was there before is still there.
-pub fn write_durably(target: &Path, bytes: &[u8], replace: bool) -> Result<(), StoreError> {
-    let folder = folder_of(target);
-    let write = || -> io::Result<()> {
-        let file = write_temp(target, bytes)?;
-        file.as_file().sync_all()?;
-        if replace {
-            file.persist(target).map_err(|error| error.error)?;
-        } else if let Err(error) = file.persist_noclobber(target)
-            && error.error.kind() != io::ErrorKind::AlreadyExists
-        {
-            return Err(error.error);
-        }
-        sync_folder(folder)
-    };
-    write().map_err(io_error("write", target))
-}
-
-/// An error without the name of a temporary file, which says nothing to anybody.
-pub fn unnamed(error: io::Error) -> io::Error {
-    if error.raw_os_error().is_some() { error } else { error.kind().into() }
-}
-
-fn folder_of(target: &Path) -> &Path {
-    target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// A temporary file with `bytes` beside `target`, which must be free or a regular file.
-fn write_temp(target: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
-    if fs::symlink_metadata(target).is_ok_and(|there| !there.is_file()) {
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is there and no regular file"));
-    }
-    // Whoever may read the store may read its documents: the process's umask decides, as for objects.
-    let permissions = fs::Permissions::from_mode(0o666);
-    let mut file = tempfile::Builder::new()
-        .prefix(NEW)
-        .permissions(permissions)
-        .tempfile_in(folder_of(target))
-        .map_err(unnamed)?;
-    file.write_all(bytes).map_err(unnamed)?;
-    Ok(file)
-}
-
-/// What was renamed into a folder stays there.
-///
-/// # Errors
-/// When the folder cannot be synced.
-pub fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-/// An object that is written and not yet in the store.
-#[derive(Debug)]
-struct StagedObject {
-    id: ObjectId,
-    path: PathBuf,
-}
-
-/// Objects on their way into a store. Dropped without [`Staging::commit`], it leaves nothing behind.
-#[derive(Debug)]
-pub struct Staging<'a> {
-    store: &'a Store,
-    _alive: File,
-    folder: TempDir,
-    count: u64,
-    ready: Vec<StagedObject>,
-}
-
-/// How far a staging had come; see [`Staging::roll_back`].
-#[derive(Debug, Clone, Copy)]
-pub struct Mark {
-    ready: usize,
-    count: u64,
-}
-
-impl Staging<'_> {
-    /// That something could not be staged; `act` ends before the store's path, such as "write run.json into the store". The path of a
-    /// staged file says nothing to anybody.
-    pub fn error(&self, act: &'static str) -> impl FnOnce(io::Error) -> StoreError {
-        io_error(act, &self.store.root)
-    }
-
-    /// A file to write an object into; hand it back with [`Staging::add`].
-    ///
-    /// # Errors
-    /// When no file can be made: `act` could not be done, as in [`Staging::error`].
-    pub fn new_file(&mut self, act: &'static str) -> Result<(BufWriter<File>, PathBuf), StoreError> {
-        let path = self.folder.path().join(self.count.to_string());
-        self.count += 1;
-        let file = File::create_new(&path).map_err(self.error(act))?;
-        Ok((BufWriter::with_capacity(1 << 18, file), path))
-    }
-
-    /// Takes a finished file as the object `id`.
-    pub fn add(&mut self, id: ObjectId, path: PathBuf) {
-        self.ready.push(StagedObject { id, path });
-    }
-
-    /// Stages `bytes` as an object.
-    ///
-    /// # Errors
-    /// When they cannot be written, as in [`Staging::error`].
-    pub fn add_bytes(&mut self, bytes: &[u8], act: &'static str) -> Result<ObjectId, StoreError> {
-        let (mut file, path) = self.new_file(act)?;
-        file.write_all(bytes).and_then(|()| file.flush()).map_err(self.error(act))?;
-        let id = ObjectId(Blake3::of(bytes));
-        self.add(id, path);
-        Ok(id)
-    }
-
-    /// Stages all that `input` gives as an object; also gives its length.
-    ///
-    /// # Errors
-    /// When it cannot be read or written, as in [`Staging::error`].
-    pub fn add_stream(&mut self, input: impl Read, act: &'static str) -> Result<(ObjectId, u64), StoreError> {
-        let (mut file, path) = self.new_file(act)?;
-        let copied = hash_file(Tee { input, output: &mut file }, &|_| {});
-        let (id, len) = copied.and_then(|done| file.flush().map(|()| done)).map_err(self.error(act))?;
-        self.add(id, path);
-        Ok((id, len))
-    }
-
-    /// How far the staging is now.
-    #[must_use]
-    pub fn mark(&self) -> Mark {
-        Mark { ready: self.ready.len(), count: self.count }
-    }
-
-    /// Forgets what was staged since `mark`, finished or not, and frees its space.
-    ///
-    /// # Errors
-    /// When a file cannot be removed.
-    pub fn roll_back(&mut self, mark: Mark) -> Result<(), StoreError> {
-        self.ready.truncate(mark.ready);
-        for number in mark.count..self.count {
-            let path = self.folder.path().join(number.to_string());
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_error("remove", path)(error)),
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes all that is staged part of the store. An object that is there already is read and compared, not believed; what was found
-    /// wrong with such objects is given back, and they are left alone.
-    ///
-    /// # Errors
-    /// When something cannot be read or written: then the store has what it had, perhaps with more objects that nothing names.
-    pub fn commit(mut self) -> Result<BTreeMap<ObjectId, Refusal>, StoreError> {
-        let objects = std::mem::take(&mut self.ready);
-        let mut new = Vec::new();
-        let mut damaged = BTreeMap::new();
-        let mut seen = BTreeSet::new();
-        for object in objects {
-            if !seen.insert(object.id) {
-                continue;
-            }
-            let there = self.store.open_object(&object.id, None, "object");
-            match there.and_then(|(_, len)| self.store.check_object(&object.id, len, "object", &|_| {})) {
-                Ok(()) => {}
-                Err(Fault::Refused(refusal)) if refusal.rule == Rule::ObjectMissing => new.push(object),
-                Err(Fault::Refused(refusal)) => {
-                    damaged.insert(object.id, refusal);
-                }
-                Err(Fault::Error(error)) => return Err(error),
-            }
-        }
-        self.store.sync_all(new.iter().map(|object| object.path.as_path()))?;
-        let mut folders = BTreeSet::new();
-        for object in &new {
-            let target = self.store.root.join(Store::object_path(&object.id));
-            let folder = target.parent().unwrap_or(&self.store.root).to_owned();
-            if folders.insert(folder.clone())
-                && let Err(error) = fs::create_dir(&folder)
-                && error.kind() != io::ErrorKind::AlreadyExists
-            {
-                return Err(io_error("make", folder)(error));
-            }
-            fs::rename(&object.path, &target).map_err(io_error("rename into place", target))?;
-        }
-        if !new.is_empty() {
-            folders.insert(self.store.root.join("objects"));
-        }
-        self.store.sync_all(folders.iter().map(PathBuf::as_path))?;
-        Ok(damaged)
-    }
+/// As [`hash_file`], of what is copied to `output` on the way.
+fn hash_copy(input: impl Read, output: impl Write, progress: &dyn Fn(u64)) -> io::Result<(ObjectId, u64)> {
+    hash_file(Tee { input, output }, progress)
 }
 
 struct Tee<R, W> {
