@@ -200,6 +200,19 @@ pub struct Continuation {
     pub token_ids: Option<Vec<TokenId>>,
 }
 
+/// What the run that a replay names generated for a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Course {
+    /// The run is not there, or never ended
+    Unseen,
+    /// It may be there: who looks it up asks again when all captures are
+    Later,
+    /// It has no such request
+    NoRequest,
+    /// Its output
+    Tokens(Vec<TokenId>),
+}
+
 /// One request of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {

@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
-use crate::binding::{MAX_RUN_JSON, Run};
+use crate::binding::{Course, MAX_RUN_JSON, Run};
 use crate::canon::document;
 use crate::digest::Sha256;
-use crate::id::{CaptureId, ObjectId, RowKey, TokenId};
+use crate::id::{CaptureId, ObjectId, RowKey};
 use crate::log::Log;
 use crate::manifest::{BundleHeader, Document, DocumentAct, Entry, Head, MAX_DOCUMENT, Manifest, REF_SCHEMA, Ref};
 use crate::near::did_you_mean;
@@ -321,11 +321,14 @@ impl<'a> Catalog<'a> {
 
     /// The output of a request of the run that `run_id` names in this store.
     #[must_use]
-    pub fn continuation(&self, run_id: &str, request_id: &str) -> Option<Vec<TokenId>> {
+    pub fn continuation(&self, run_id: &str, request_id: &str) -> Course {
         let _turn = self.aside.lock();
-        let manifest = self.manifest(self.by_run_id(run_id)?)?;
-        let request = self.run(&manifest)?.requests.into_iter().find(|request| request.request_id == request_id)?;
-        Some(request.output_token_ids)
+        // What a run that never ended would have generated is not known.
+        let ended = |manifest: &Manifest| manifest.capture.complete;
+        let manifest = self.by_run_id(run_id).and_then(|capture| self.manifest(capture)).filter(ended);
+        let Some(run) = manifest.and_then(|manifest| self.run(&manifest)) else { return Course::Unseen };
+        let request = run.requests.into_iter().find(|request| request.request_id == request_id);
+        request.map_or(Course::NoRequest, |request| Course::Tokens(request.output_token_ids))
     }
 
     /// Rows of this store's runs, but for `own`, that carry one of `digests` for their scores. Reads rows shards one by one, so it is only asked

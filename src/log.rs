@@ -7,19 +7,18 @@
 
 mod checkpoint;
 mod lines;
-mod publish;
+pub mod publish;
 mod tiles;
-
-pub use publish::Published;
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read as _, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt as _;
 
 use self::lines::Lines;
 use crate::canon::document;
 use crate::digest::Sha256;
-use crate::id::Nanos;
+use crate::id::{Nanos, long};
 use crate::manifest::{Act, Document, DocumentAct, Entry, HEAD_SCHEMA, Head};
 use crate::merkle::{Size, Tree, consistency_path, inclusion_path, leaf_hash, root_of};
 use crate::proof::{LOG_PROOF_SCHEMA, LogProof};
@@ -66,7 +65,7 @@ impl Log {
     pub fn load(store: &Store) -> Result<Log, StoreError> {
         let mut log = Log::default();
         let head = log.keep(store.read_file(HEAD, MAX_HEAD))?;
-        let entries = log.keep(store.open_file(ENTRIES, MAX_LOG))?;
+        let entries = log.keep(store.open_file(ENTRIES, u64::MAX))?;
         let Some(head) = head else {
             if entries.is_some_and(|(_, len)| len > 0) && log.refusals.is_empty() {
                 log.refuse(HEAD, "a head", "none, though there are entries".to_owned());
@@ -87,9 +86,20 @@ impl Log {
             log.refuse(HEAD, &format!("{} bytes of entries", head.bytes), format!("{there} bytes"));
             return Ok(log);
         };
+        if covered > MAX_LOG {
+            let (subject, expected) = (Subject::File(HEAD.to_owned()), format!("at most {MAX_LOG} bytes of entries"));
+            log.refusals.push(Refusal::new(Rule::LimitExceeded, subject, expected, head.bytes));
+            return Ok(log);
+        }
+        // What no such number of entries can be is not read.
+        let most = head.size.saturating_mul(long(MAX_ENTRY) + 1);
+        if covered > most {
+            log.refuse(HEAD, &format!("at most {most} bytes of {} entries", head.size), head.bytes);
+            return Ok(log);
+        }
         if let Some((file, _)) = entries {
-            let whole = log.read_entries(file.take(covered)).map_err(io_error("read", store.root().join(ENTRIES)))?;
-            if !whole {
+            let read = log.read_entries(file, covered, &head.bytes);
+            if !read.map_err(io_error("read", store.root().join(ENTRIES)))? {
                 return Ok(log);
             }
         }
@@ -120,13 +130,20 @@ impl Log {
         }
     }
 
-    /// Takes the entries line by line; false where there is more wrong with them than anybody would read.
-    fn read_entries(&mut self, entries: impl Read) -> io::Result<bool> {
-        let mut lines = Lines::new(entries);
+    /// Takes the entries that the head covers, line by line; false where there is more wrong with them than anybody would read.
+    fn read_entries(&mut self, file: File, covered: u64, shown: &str) -> io::Result<bool> {
+        if let Some(last) = covered.checked_sub(1) {
+            let mut end = [0];
+            file.read_exact_at(&mut end, last)?;
+            if end != *b"\n" {
+                self.refuse(HEAD, "a length that ends with a whole line", shown.to_owned());
+            }
+        }
+        let mut lines = Lines::new(file.take(covered));
         let mut n = 0;
         while let Some(line) = lines.next()? {
             if self.refusals.len() > MAX_FAULTS {
-                let found = format!("{MAX_FAULTS} faults before line {}; what follows was not read", n + 1);
+                let found = format!("{} faults before line {}; what follows was not read", self.refusals.len(), n + 1);
                 self.refuse(ENTRIES, "lines that are entries", found);
                 return Ok(false);
             }
@@ -137,9 +154,6 @@ impl Log {
                     let (expected, found) = (format!("at most {MAX_ENTRY} bytes"), format!("{} bytes", line.bytes));
                     self.refusals.push(Refusal::new(Rule::LimitExceeded, line_subject(n), expected, found));
                 }
-            }
-            if !line.ended {
-                self.refuse(HEAD, "a length that ends with a whole line", "a line without an end".to_owned());
             }
             n += 1;
         }

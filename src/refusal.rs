@@ -186,10 +186,24 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal.
+    /// A refusal. What is expected and what is found is shown to people: of a longer text, its beginning.
     pub fn new(rule: Rule, subject: Subject, expected: impl Into<String>, found: impl Into<String>) -> Self {
-        Self { rule, subject, expected: expected.into(), found: found.into() }
+        Self { rule, subject, expected: shortened(expected.into()), found: shortened(found.into()) }
     }
+}
+
+/// Longer than a name and what is said of it; much shorter than what can stand in a document.
+const MAX_TEXT: usize = 4096;
+
+fn shortened(mut text: String) -> String {
+    if text.len() > MAX_TEXT {
+        let end = (0..=MAX_TEXT).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+        let left = text.len() - end;
+        text.truncate(end);
+        text.push_str(&format!("… and {left} bytes more"));
+        text.shrink_to_fit();
+    }
+    text
 }
 
 impl fmt::Display for Refusal {

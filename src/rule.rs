@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::binding::{Request, Run};
+use crate::binding::{Course, Request, Run};
 use crate::digest::Sha256;
 use crate::facts::Facts;
-use crate::id::{RequestKey, RowKey, TokenId};
+use crate::id::{RequestKey, RowKey};
 use crate::refusal::{Findings, Rule, Subject};
 use crate::row::Row;
 use crate::spec::Spec;
@@ -21,7 +21,7 @@ mod calibration_contaminated;
 mod captured_after_forcing;
 pub mod claim;
 mod concurrency_not_reached;
-mod continuation_mismatch;
+pub mod continuation_mismatch;
 mod corpus_mismatch;
 mod coverage_overclaimed;
 mod dtype_mismatch;
@@ -86,8 +86,6 @@ mod torn_capture;
 mod tree_size;
 mod vocab_mismatch;
 mod witness_missing;
-
-pub use continuation_mismatch::leaves_its_course;
 
 /// What a rule is for.
 #[derive(Debug, Clone, Copy)]
@@ -198,8 +196,8 @@ pub struct ScoreEvidence<'a> {
     pub f32_sha256: Option<Sha256>,
 }
 
-/// Looks up the output of a request of another run; none where that run is not there.
-pub type Continuations<'a> = dyn Fn(&str, &str) -> Option<Vec<TokenId>> + Sync + 'a;
+/// Looks up the output of a request of another run.
+pub type Continuations<'a> = dyn Fn(&str, &str) -> Course + Sync + 'a;
 
 /// Finds rows of other runs that carry one of these digests for their scores: which run, and which row.
 pub type Elsewhere<'a> = dyn Fn(&BTreeSet<[u8; 32]>) -> BTreeMap<[u8; 32], (String, RowKey)> + Sync + 'a;

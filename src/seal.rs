@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::OnceLock;
 
-use self::siblings::{Said, Siblings};
+use self::siblings::{Said, Siblings, Standing};
+use crate::binding::Course;
 use crate::canon::document;
 use crate::canon::json::JsonError;
 use crate::catalog::{Catalog, named, write_refs};
@@ -166,15 +167,19 @@ impl<'a> Batch<'a> {
         let name = name.map_or_else(|| capture.run.run_id.clone(), str::to_owned);
         let (store, lazy, siblings) = (self.store, &self.catalog, &self.siblings);
         let catalog = || lazy.get_or_init(|| Catalog::load(store)).as_ref().ok();
-        let continuations =
-            |run: &str, request: &str| siblings.output(run, request).or_else(|| catalog()?.continuation(run, request));
+        let continuations = |run: &str, request: &str| {
+            if siblings.has(run) {
+                return Course::Later;
+            }
+            catalog().map_or(Course::Unseen, |catalog| catalog.continuation(run, request))
+        };
         let run_id = capture.run.run_id.clone();
         let elsewhere = |digests: &BTreeSet<[u8; 32]>| {
             let mut found = catalog().map(|catalog| catalog.rows_with(digests, &run_id)).unwrap_or_default();
             found.extend(siblings.rows_with(digests, &run_id));
             found
         };
-        let said = Said::of(&capture.run, &capture.rows);
+        let said = Said::of(&capture.run, capture.complete, &capture.rows);
         let writer =
             CaptureWriter { staging: &mut self.staging, codec: self.codec, spec: self.spec, meter: self.meter };
         let written = writer.write(capture, findings, &continuations, &elsewhere)?;
@@ -201,9 +206,9 @@ impl<'a> Batch<'a> {
         if let Some(refusal) = name_taken(&name, given, capture, owner) {
             return Ok(Err(vec![refusal].into()));
         }
+        let manifest_id = self.staging.add_bytes(&document::encode(&manifest)?, "write a manifest into the store")?;
         self.taken.insert(name.clone(), capture);
         self.siblings.join(self.slots.len(), said);
-        let manifest_id = self.staging.add_bytes(&document::encode(&manifest)?, "write a manifest into the store")?;
         Ok(Ok(Prepared { capture, manifest_id, manifest, name, given, named: false, findings }))
     }
 
@@ -213,15 +218,15 @@ impl<'a> Batch<'a> {
     /// When something cannot be written. The log then has all entries of the batch or none.
     pub fn commit(self, at: Nanos) -> Result<Vec<Outcome>, SealError> {
         let store = self.store;
-        let mut departed = self.siblings.departed();
+        let (siblings, mut standing) = (self.siblings, Standing::default());
         let damaged: BTreeMap<ObjectId, Refusal> = self.staging.commit()?;
         let judge = |(place, slot): (usize, Result<Prepared, Findings>)| {
-            let prepared = slot?;
+            let mut prepared = slot?;
             let manifest = (prepared.manifest_id, 0, String::new());
             let objects = prepared.manifest.objects().into_iter().chain([manifest]);
-            let mut hits: Vec<Refusal> = objects.filter_map(|(id, _, _)| damaged.get(&id).cloned()).collect();
-            hits.extend(departed.remove(&place).unwrap_or_default());
-            if hits.is_empty() { Ok(prepared) } else { Err(Findings::from(hits)) }
+            prepared.findings.refusals.extend(objects.filter_map(|(id, _, _)| damaged.get(&id).cloned()));
+            siblings.settle(place, &mut standing, &mut prepared.findings);
+            if prepared.findings.refusals.is_empty() { Ok(prepared) } else { Err(prepared.findings) }
         };
         let slots: Vec<Result<Prepared, Findings>> = self.slots.into_iter().enumerate().map(judge).collect();
         let lock = Log::lock(store)?;

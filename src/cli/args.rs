@@ -357,6 +357,9 @@ pub(super) enum LogCommand {
     Publish {
         /// The folder: a new one, or one that an older log was published into
         dir: PathBuf,
+        /// Publish only what this key signed: the key, or a file with it
+        #[arg(long, value_name = "KEY")]
+        verifier_key: Option<String>,
     },
     /// Make an Ed25519 key to sign the log with
     ///

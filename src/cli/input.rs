@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::CliError;
 use crate::meter::Meter;
+use crate::note::{MAX_NOTE, VerifierKey};
 use crate::refusal::{Refusal, Rule, Subject};
 use crate::store::{Found, open_regular};
 
@@ -42,6 +43,19 @@ pub(super) fn read(path: &Path, limit: u64) -> Result<Result<Vec<u8>, Refusal>, 
         return Ok(Err(Refusal::new(Rule::LimitExceeded, Subject::File(shown), expected, "more")));
     }
     Ok(Ok(bytes))
+}
+
+/// A verifier key, as it is or from a file.
+pub(super) fn verifier_key(text: &str) -> Result<VerifierKey, CliError> {
+    let content = if text.contains('+') && !Path::new(text).is_file() {
+        text.to_owned()
+    } else {
+        match read(Path::new(text), MAX_NOTE)? {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(refusal) => return Err(CliError::Usage(format!("--verifier-key: {refusal}"))),
+        }
+    };
+    VerifierKey::parse(&content).map_err(|error| CliError::Usage(format!("--verifier-key: {error}")))
 }
 
 /// Standard input that ends with an error when the work is stopped: whoever writes to it may be silent for ever.

@@ -5,10 +5,12 @@ use std::path::Path;
 
 use super::args::{LogArgs, LogCommand};
 use super::output::{self, Output};
+use super::progress::Progress;
 use super::{CliError, Context, Status, input, proof};
 use crate::canon::document;
 use crate::catalog::Catalog;
 use crate::log::Log;
+use crate::log::publish::{self, Unpublished};
 use crate::note::{MAX_NOTE, SigningKey, origin_line};
 use crate::refusal::Findings;
 use crate::report::{proof as proof_text, text};
@@ -20,7 +22,7 @@ pub(super) fn run(context: &mut Context<'_>, args: &LogArgs) -> Result<Status, C
         LogCommand::Prove { old, new, output } => prove(context, *old, *new, output.as_deref()),
         LogCommand::Check(args) => proof::check(context, args),
         LogCommand::Sign { key, output } => sign(context, key, output.as_deref()),
-        LogCommand::Publish { dir } => publish(context, dir),
+        LogCommand::Publish { dir, verifier_key } => publish(context, dir, verifier_key.as_deref()),
         LogCommand::Keygen { output, name } => keygen(context, output, name.as_deref()),
     }
 }
@@ -88,23 +90,20 @@ fn sign(context: &mut Context<'_>, key: &Path, output: Option<&Path>) -> Result<
     Ok(Status::Good)
 }
 
-fn publish(context: &mut Context<'_>, dir: &Path) -> Result<Status, CliError> {
+fn publish(context: &mut Context<'_>, dir: &Path, key: Option<&str>) -> Result<Status, CliError> {
     let store = Store::open(&context.store)?;
-    if output::in_store(dir) {
-        return Err(CliError::Usage(format!(
-            "{}: it is in a store, where a log is kept and not published",
-            dir.display()
-        )));
-    }
-    let published = match Log::publish(&store, dir) {
-        Ok(Some(published)) => published,
-        Ok(None) => {
-            let why =
-                "nobody has signed this log, and what is not signed is not published: witnessmark log sign --key FILE";
-            return Err(CliError::Usage(why.to_owned()));
-        }
-        Err(Fault::Refused(refusal)) => return context.refused("store: ", &[refusal]),
-        Err(Fault::Error(error)) => return Err(error.into()),
+    let key = key.map(input::verifier_key).transpose()?;
+    let progress = Progress::start(context, "publishing");
+    let published = publish::publish(&store, dir, key.as_ref(), &context.meter);
+    drop(progress);
+    let published = match published {
+        Ok(published) => published,
+        Err(Unpublished::Log(refusal)) => return context.refused("store: ", &[refusal]),
+        Err(Unpublished::Folder(refusal)) => return context.refused("", &[refusal]),
+        Err(Unpublished::Interrupted) => return Err(CliError::Interrupted),
+        Err(error @ Unpublished::Place { .. }) => return Err(CliError::Usage(error.to_string())),
+        Err(Unpublished::Store(error)) => return Err(error.into()),
+        Err(error @ Unpublished::Unsigned) => return Err(CliError::Failed(error.to_string())),
     };
     if context.json {
         let (dir, head) = (dir.display().to_string(), published.checkpoint.head);

@@ -91,11 +91,9 @@ pub(super) fn rewrite(target: &Path, bytes: &[u8]) -> Result<(), CliError> {
     }
 }
 
-/// Whether a file or folder lies in a store, or would if it were made.
-pub(super) fn in_store(path: &Path) -> bool {
-    let mut there = path.ancestors().map(|path| if path.as_os_str().is_empty() { Path::new(".") } else { path });
-    let real = there.find_map(|path| path.canonicalize().ok());
-    real.is_some_and(|path| path.ancestors().any(|folder| folder.join(STORE_FILE).is_file()))
+/// Whether a file that is there lies in a store.
+fn in_store(path: &Path) -> bool {
+    path.canonicalize().is_ok_and(|path| path.ancestors().any(|folder| folder.join(STORE_FILE).is_file()))
 }
 
 fn folder(path: &Path) -> &Path {

@@ -13,7 +13,7 @@ use crate::catalog::{Catalog, Resolved, read_document};
 use crate::digest::Sha256;
 use crate::id::{CaptureId, ObjectId};
 use crate::manifest::{DocumentAct, MAX_DOCUMENT};
-use crate::note::{MAX_NOTE, VerifierKey};
+use crate::note::MAX_NOTE;
 use crate::qualify::{read_result, recorded};
 use crate::refusal::{Findings, Note, Refusal};
 use crate::report::{proof as proof_text, text};
@@ -316,7 +316,7 @@ impl Pass<'_> {
     /// The log against a checkpoint that somebody kept.
     fn checkpoint(&self, context: &mut Context<'_>, catalog: &Catalog<'_>) -> Result<Status, CliError> {
         let Some(file) = &self.args.checkpoint else { return Ok(Status::Good) };
-        let key = self.args.verifier_key.as_deref().map(read_key).transpose()?;
+        let key = self.args.verifier_key.as_deref().map(input::verifier_key).transpose()?;
         let shown = file.display().to_string();
         let checked = input::read(file, MAX_NOTE)?
             .and_then(|note| catalog.log.check_checkpoint(catalog.store(), &note, key.as_ref(), &shown));
@@ -372,19 +372,6 @@ fn documents(context: &mut Context<'_>, catalog: &Catalog<'_>) -> Result<Status,
         context.prose(&line)?;
     }
     store_status(context, refusals)
-}
-
-/// A verifier key, as it is or from a file.
-fn read_key(text: &str) -> Result<VerifierKey, CliError> {
-    let content = if text.contains('+') && !Path::new(text).is_file() {
-        text.to_owned()
-    } else {
-        match input::read(Path::new(text), MAX_NOTE)? {
-            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            Err(refusal) => return Err(CliError::Usage(format!("--verifier-key: {refusal}"))),
-        }
-    };
-    VerifierKey::parse(&content).map_err(|error| CliError::Usage(format!("--verifier-key: {error}")))
 }
 
 fn skipped(context: &mut Context<'_>, resolved: &Resolved, receipt: &Path) -> Result<(), CliError> {

@@ -57,14 +57,38 @@ impl Log {
     /// # Refusals
     /// As [`Log::check_checkpoint`], and what a file of the store can be refused for.
     pub fn check_own_checkpoint(&self, store: &Store) -> Result<Option<Checkpoint>, Fault> {
-        Ok(self.own_checkpoint(store)?.map(|(_, checkpoint)| checkpoint))
+        let Some(note) = store.read_file(CHECKPOINT, MAX_NOTE)? else { return Ok(None) };
+        let refusal = match self.check_checkpoint(store, &note, None, CHECKPOINT) {
+            Ok(checkpoint) => return Ok(Some(checkpoint)),
+            Err(refusal) => refusal,
+        };
+        // Somebody may have appended and signed since this log was read.
+        let now = Self::load(store)?;
+        let grown = now.tree.size() > self.tree.size() && now.size_at(self.tree.size()) == Some(self.size());
+        let checked = if grown { now.check_checkpoint(store, &note, None, CHECKPOINT) } else { Err(refusal) };
+        checked.map(Some).map_err(Fault::Refused)
     }
 
-    /// The same, with the signed note as it is kept.
-    pub(super) fn own_checkpoint(&self, store: &Store) -> Result<Option<(Vec<u8>, Checkpoint)>, Fault> {
+    /// The note that was signed last, what it says, and the log, which goes at least as far; nothing where none was signed. With a key, only what
+    /// that key signed.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    ///
+    /// # Refusals
+    /// Whatever is wrong with the log, and as [`Log::check_checkpoint`].
+    pub(super) fn signed(
+        store: &Store,
+        key: Option<&VerifierKey>,
+    ) -> Result<Option<(Self, Vec<u8>, Checkpoint)>, Fault> {
         let Some(note) = store.read_file(CHECKPOINT, MAX_NOTE)? else { return Ok(None) };
-        let checkpoint = self.check_checkpoint(store, &note, None, CHECKPOINT).map_err(Fault::Refused)?;
-        Ok(Some((note, checkpoint)))
+        // The log after the note: it only grows.
+        let log = Self::load(store)?;
+        if let Some(refusal) = log.refusals.first() {
+            return Err(Fault::Refused(refusal.clone()));
+        }
+        let checkpoint = log.check_checkpoint(store, &note, key, CHECKPOINT).map_err(Fault::Refused)?;
+        Ok(Some((log, note, checkpoint)))
     }
 
     /// Signs the log as it is, keeps the signed checkpoint beside it and gives it back. Nothing is signed that is inconsistent with what

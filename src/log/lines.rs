@@ -23,8 +23,6 @@ pub(super) struct Line<'l> {
     pub(super) bytes: u64,
     /// Leaf hash of them all
     pub(super) leaf: Sha256,
-    /// Whether it ends with a line feed
-    pub(super) ended: bool,
 }
 
 impl<R: Read> Lines<R> {
@@ -56,7 +54,7 @@ impl<R: Read> Lines<R> {
             self.reader.consume(used);
         }
         let text = (bytes <= long(MAX_ENTRY)).then_some(self.text.as_slice());
-        Ok(Some(Line { text, bytes, leaf: leaf.digest(), ended }))
+        Ok(Some(Line { text, bytes, leaf: leaf.digest() }))
     }
 }
 
@@ -73,11 +71,10 @@ mod tests {
             let file = expected.join(&b'\n');
             let file = [&file, end.as_bytes()].concat();
             let mut lines = Lines::new(file.as_slice());
-            for (n, expected) in expected.iter().enumerate() {
+            for expected in &expected {
                 let line = lines.next().unwrap().unwrap();
                 assert_eq!((line.bytes, line.leaf), (long(expected.len()), leaf_hash(expected)));
                 assert_eq!(line.text, (expected.len() <= MAX_ENTRY).then_some(expected.as_slice()));
-                assert_eq!(line.ended, n + 1 < lengths.len() || end == "\n");
             }
             assert!(lines.next().unwrap().is_none());
         }

@@ -3,19 +3,21 @@
 //! What is published is the log that was signed last, no more. A folder grows with the log: nothing that was published is changed or taken
 //! away, and the checkpoint comes last, so whoever reads it finds what it covers. See c2sp.org/tlog-tiles, and `specs/format-v1.md`, section 13.4.
 
-use std::fs;
-use std::io::Read as _;
-use std::path::Path;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Component, Path, PathBuf};
 
 use super::Log;
 use crate::canon::document;
+use crate::id::long;
 use crate::manifest::Entry;
 use crate::merkle::tile::{Levels, Tile, WIDTH};
-use crate::note::Checkpoint;
+use crate::meter::Meter;
+use crate::note::{Checkpoint, MAX_NOTE, Note, VerifierKey};
 use crate::refusal::{Refusal, Rule, Subject};
-use crate::store::{Fault, Found, Store, StoreError, io_error, open_regular, write_durably};
+use crate::store::{Fault, Found, STORE_FILE, Store, StoreError, io_error, open_regular, write_durably};
 
-/// More than any file of a published log has: 256 entries of 65,535 bytes, each behind its length.
+/// More than any tile or bundle of a published log has: 256 entries of 65,535 bytes, each behind its length.
 const MAX_FILE: u64 = 17 << 20;
 
 /// What became of a folder.
@@ -29,44 +31,84 @@ pub struct Published {
     pub there: u64,
 }
 
-impl Log {
-    /// Writes the log that was signed last into `folder`, which may have an older one; nothing where none was signed.
-    ///
-    /// # Errors
-    /// When the store cannot be read, or the folder cannot be read or written.
-    ///
-    /// # Refusals
-    /// Whatever is wrong with the log or its checkpoint; log-inconsistent where the folder has another log, a newer one, or other bytes;
-    /// limit-exceeded for an entry that has no place in a bundle (65,535 bytes).
-    pub fn publish(store: &Store, folder: &Path) -> Result<Option<Published>, Fault> {
-        let log = Self::load(store)?;
-        if let Some(refusal) = log.refusals.first() {
-            return Err(Fault::Refused(refusal.clone()));
-        }
-        let Some((note, checkpoint)) = log.own_checkpoint(store)? else { return Ok(None) };
-        let target = folder.join("checkpoint");
-        if let Some(before) = read(&target)? {
-            let before = log.check_checkpoint(store, &before, None, &target.display().to_string());
-            let before = before.map_err(Fault::Refused)?;
-            if before.head.size > checkpoint.head.size {
-                let expected = format!("a log of at most {} entries, which is what was signed", checkpoint.head.size);
-                return Err(inconsistent(&target, expected, before.head.size.to_string()));
-            }
-        }
-        let mut published = Published { checkpoint, written: 0, there: 0 };
-        let leaves = usize::try_from(published.checkpoint.head.size).ok().and_then(|size| log.leaves.get(..size));
-        let levels = Levels::new(leaves.unwrap_or_default());
-        for tile in levels.tiles() {
-            published.put(&folder.join("tile").join(tile.path()), &levels.bytes(&tile).unwrap_or_default())?;
-            if tile.level == 0 {
-                published.put(&folder.join("tile").join(tile.entries_path()), &log.bundle(&tile)?)?;
-            }
-        }
-        make_folder(folder)?;
-        write_durably(&target, &note, true)?;
-        Ok(Some(published))
-    }
+/// Why nothing was published. Tiles and bundles that were written stay: they are the log's, and the checkpoint does not cover them.
+#[derive(Debug, thiserror::Error)]
+pub enum Unpublished {
+    /// Something could not be read or written
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The folder is no place for a log
+    #[error("cannot publish into {path}: {why}", path = path.display())]
+    Place {
+        /// The folder
+        path: PathBuf,
+        /// What is wrong with it
+        why: &'static str,
+    },
+    /// What is not signed is not published
+    #[error("nobody has signed this log, and what is not signed is not published: witnessmark log sign --key FILE")]
+    Unsigned,
+    /// The log, or the checkpoint in the store, is refused
+    #[error("{0}")]
+    Log(Refusal),
+    /// What the folder has is refused
+    #[error("{0}")]
+    Folder(Refusal),
+    /// Asked to stop
+    #[error("interrupted")]
+    Interrupted,
+}
 
+impl From<Fault> for Unpublished {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Error(error) => Self::Store(error),
+            Fault::Refused(refusal) => Self::Log(refusal),
+        }
+    }
+}
+
+/// Writes the log that was signed last into `folder`, which may have an older one, and may not be there. With a key, only what that key signed.
+///
+/// # Errors
+/// [`Unpublished`]: with refusals of the log and of its checkpoint (signature-invalid where another key signed it), limit-exceeded for an entry that
+/// has no place in a bundle (65,535 bytes), and of the folder: log-inconsistent where it has another log, a newer one, or other bytes,
+/// not-a-regular-file for a link or device.
+pub fn publish(
+    store: &Store,
+    folder: &Path,
+    key: Option<&VerifierKey>,
+    meter: &Meter,
+) -> Result<Published, Unpublished> {
+    let mut folder = Folder::open(folder)?;
+    let Some((log, note, checkpoint)) = Log::signed(store, key)? else { return Err(Unpublished::Unsigned) };
+    let size = usize::try_from(checkpoint.head.size).unwrap_or(usize::MAX);
+    let leaves = log.leaves.get(..size).unwrap_or_default();
+    let levels = Levels::new(leaves);
+    let before = folder.checkpoint(&log, store, &checkpoint)?;
+    meter.expect(log.bytes);
+    for tile in levels.tiles() {
+        if meter.is_stopped() {
+            return Err(Unpublished::Interrupted);
+        }
+        folder.put(&tile.path(), &levels.bytes(&tile).unwrap_or_default())?;
+        if tile.level == 0 {
+            let bundle = log.bundle(&tile)?;
+            folder.put(&tile.entries_path(), &bundle)?;
+            meter.add(long(bundle.len()));
+        }
+    }
+    // What says the same may have signatures of witnesses by now.
+    let same = |before: &Vec<u8>| {
+        Note::parse(before).is_ok_and(|before| Ok(before.text()) == Note::parse(&note).as_ref().map(Note::text))
+    };
+    if !before.as_ref().is_some_and(same) {
+        write_durably(&folder.path.join("checkpoint"), &note, true)?;
+    }
+    Ok(Published { checkpoint, written: folder.written, there: folder.there })
+}
+
+impl Log {
     /// The entries of a tile of level 0, each behind its length: two bytes, big-endian.
     fn bundle(&self, tile: &Tile) -> Result<Vec<u8>, Fault> {
         let first = usize::try_from(tile.index).ok().and_then(|index| index.checked_mul(WIDTH));
@@ -86,48 +128,111 @@ impl Log {
     }
 }
 
-impl Published {
-    /// Writes a file that is never changed.
-    fn put(&mut self, path: &Path, bytes: &[u8]) -> Result<(), Fault> {
-        match read(path)? {
-            Some(there) if there == bytes => self.there += 1,
-            Some(_) => {
-                return Err(inconsistent(path, "the bytes that the log implies".to_owned(), "others".to_owned()));
-            }
-            None => {
-                path.parent().map_or(Ok(()), make_folder)?;
-                write_durably(path, bytes, false)?;
-                self.written += 1;
-            }
-        }
-        Ok(())
-    }
-}
-
 /// A line of the log is the canonical form of its entry: nothing else is loaded without a refusal.
 fn encode(entry: &Entry) -> Result<Vec<u8>, StoreError> {
     document::encode(entry).map_err(|source| StoreError::Document { path: "log/entries".into(), source })
 }
 
-/// A file of the folder; none where there is none.
-fn read(path: &Path) -> Result<Option<Vec<u8>>, Fault> {
-    let file = match open_regular(path, false)? {
-        Found::Nothing => return Ok(None),
-        Found::File(file, _) => file,
-        Found::NotRegular(what) => {
-            let subject = Subject::File(path.display().to_string());
-            return Err(Fault::Refused(Refusal::new(Rule::NotARegularFile, subject, "a regular file", what)));
+/// A folder that a log is published into, by one at a time.
+struct Folder {
+    /// Without links
+    path: PathBuf,
+    /// As it was named
+    shown: PathBuf,
+    /// The folder below it that was made, or looked at, last
+    known: PathBuf,
+    written: u64,
+    there: u64,
+    _turn: File,
+}
+
+impl Folder {
+    /// Makes the folder, if it is not there, and waits for its turn.
+    fn open(shown: &Path) -> Result<Self, Unpublished> {
+        let refuse = |why| Unpublished::Place { path: shown.to_owned(), why };
+        // Where it is, or would be, is looked at before anything is made.
+        let there = shown.ancestors().find(|path| path.symlink_metadata().is_ok());
+        let there = there.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let missing = shown.strip_prefix(there).unwrap_or(shown);
+        if missing.components().any(|part| part == Component::ParentDir) {
+            return Err(refuse("it leads out of a folder that is not there"));
         }
-    };
-    let mut bytes = Vec::new();
-    file.take(MAX_FILE).read_to_end(&mut bytes).map_err(io_error("read", path))?;
-    Ok(Some(bytes))
+        let real = there.canonicalize().map_err(io_error("look at", there))?;
+        if real.ancestors().any(|folder| folder.join(STORE_FILE).is_file()) {
+            return Err(refuse("it is in a store, where a log is kept and not published"));
+        }
+        make_folder(shown)?;
+        let open = || -> io::Result<(PathBuf, File)> {
+            let turn = File::open(shown)?;
+            turn.lock()?;
+            Ok((shown.canonicalize()?, turn))
+        };
+        let (path, turn) = open().map_err(io_error("open", shown))?;
+        Ok(Self { known: path.clone(), path, shown: shown.to_owned(), written: 0, there: 0, _turn: turn })
+    }
+
+    /// The checkpoint that is there, if the log begins with it and what is to be published does.
+    fn checkpoint(&self, log: &Log, store: &Store, new: &Checkpoint) -> Result<Option<Vec<u8>>, Unpublished> {
+        let Some(before) = self.read("checkpoint", MAX_NOTE)? else { return Ok(None) };
+        let shown = self.shown.join("checkpoint").display().to_string();
+        let there = log.check_checkpoint(store, &before, None, &shown).map_err(Unpublished::Folder)?;
+        if there.head.size > new.head.size {
+            let expected = format!("a log of at most {} entries, which is what was signed", new.head.size);
+            return Err(self.inconsistent("checkpoint", expected, there.head.size.to_string()));
+        }
+        Ok(Some(before))
+    }
+
+    /// Writes a file that is never changed.
+    fn put(&mut self, name: &str, bytes: &[u8]) -> Result<(), Unpublished> {
+        let name = format!("tile/{name}");
+        let path = self.path.join(&name);
+        let parent = path.parent().unwrap_or(&self.path);
+        if parent != self.known {
+            make_folder(parent)?;
+            if parent.canonicalize().map_err(io_error("look at", parent))? != parent {
+                return Err(self.not_regular(&name, "a link on its path"));
+            }
+            self.known = parent.to_owned();
+        }
+        match self.read(&name, MAX_FILE)? {
+            Some(there) if there == bytes => self.there += 1,
+            Some(_) => {
+                let found = "others: the folder has another log, or was changed; publish into a new one";
+                return Err(self.inconsistent(&name, "the bytes that the log implies".to_owned(), found.to_owned()));
+            }
+            None => {
+                write_durably(&path, bytes, false)?;
+                self.written += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// A file of the folder, or more than `limit` of its bytes; none where there is none.
+    fn read(&self, name: &str, limit: u64) -> Result<Option<Vec<u8>>, Unpublished> {
+        let path = self.path.join(name);
+        let file = match open_regular(&path, false)? {
+            Found::Nothing => return Ok(None),
+            Found::File(file, _) => file,
+            Found::NotRegular(what) => return Err(self.not_regular(name, what)),
+        };
+        let mut bytes = Vec::new();
+        file.take(limit + 1).read_to_end(&mut bytes).map_err(io_error("read", path))?;
+        Ok(Some(bytes))
+    }
+
+    fn not_regular(&self, name: &str, found: &str) -> Unpublished {
+        let subject = Subject::File(self.shown.join(name).display().to_string());
+        Unpublished::Folder(Refusal::new(Rule::NotARegularFile, subject, "a regular file", found))
+    }
+
+    fn inconsistent(&self, name: &str, expected: String, found: String) -> Unpublished {
+        let subject = Subject::File(self.shown.join(name).display().to_string());
+        Unpublished::Folder(Refusal::new(Rule::LogInconsistent, subject, expected, found))
+    }
 }
 
 fn make_folder(folder: &Path) -> Result<(), StoreError> {
     fs::create_dir_all(folder).map_err(io_error("make", folder))
-}
-
-fn inconsistent(path: &Path, expected: String, found: String) -> Fault {
-    Fault::Refused(Refusal::new(Rule::LogInconsistent, Subject::File(path.display().to_string()), expected, found))
 }

@@ -4,7 +4,7 @@ use super::text::{Page, bytes, count, entries};
 use crate::bundle::{Bundle, Made, Unbundled};
 use crate::gc::Garbage;
 use crate::id::{CaptureId, long};
-use crate::log::Published;
+use crate::log::publish::Published;
 use crate::note::Checkpoint;
 use crate::proof::{LogProof, RowClaim, RowProof};
 

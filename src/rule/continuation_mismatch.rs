@@ -1,8 +1,9 @@
 //! `continuation-mismatch`: a replay forced the tokens that it says it forced.
 
 use super::{About, Applies, Bench};
+use crate::binding::Course;
 use crate::id::{RequestKey, TokenId};
-use crate::refusal::{NoteKind, Refusal, Rule, Subject};
+use crate::refusal::{Note, NoteKind, Refusal, Rule, Subject};
 
 /// What the rule is for.
 pub(super) const ABOUT: About = About {
@@ -32,27 +33,48 @@ pub(super) fn check(bench: &mut Bench<'_>) {
             continue;
         };
         let output = &request.output_token_ids;
-        let named =
-            continuation.source.as_ref().and_then(|(run, request)| (bench.evidence.continuations)(run, request));
-        if named.is_none()
-            && let Some((source, _)) = &continuation.source
-        {
-            bench.findings.note(NoteKind::DeclaredNotSeen, format!("continuation: the tokens of run {source}"));
+        if let Some(tokens) = &continuation.token_ids {
+            bench.findings.refusals.extend(departs(request.key, "its own continuation", Some(tokens), output));
         }
-        for tokens in [continuation.token_ids.clone(), named].into_iter().flatten() {
-            bench.findings.refusals.extend(leaves_its_course(request.key, &tokens, output));
-        }
+        let Some((source, name)) = &continuation.source else { continue };
+        // What a run generated is no evidence for itself.
+        let course = if *source == run.run_id { Course::Unseen } else { (bench.evidence.continuations)(source, name) };
+        let tokens = match &course {
+            Course::Unseen => {
+                bench.findings.notes.push(unseen(source));
+                continue;
+            }
+            Course::Later => continue,
+            Course::NoRequest => None,
+            Course::Tokens(tokens) => Some(tokens.as_slice()),
+        };
+        bench.findings.refusals.extend(departs(
+            request.key,
+            &format!("request {name} of run {source}"),
+            tokens,
+            output,
+        ));
     }
 }
 
-/// The refusal of a replay whose output is not what it follows.
+/// The note that a run which a replay follows was not seen.
 #[must_use]
-pub fn leaves_its_course(request: RequestKey, course: &[TokenId], output: &[TokenId]) -> Option<Refusal> {
-    if course == output {
-        return None;
-    }
-    let same = course.iter().zip(output).take_while(|(a, b)| a == b).count();
-    let expected = format!("the continuation's {} tokens", course.len());
-    let found = format!("{} tokens, the first {same} of them equal", output.len());
+pub fn unseen(source: &str) -> Note {
+    Note { kind: NoteKind::DeclaredNotSeen, text: format!("continuation: the tokens of run {source}") }
+}
+
+/// The refusal of a replay whose `output` is not `course`, the tokens of `what`; of one that follows what is not there where there are none.
+#[must_use]
+pub fn departs(request: RequestKey, what: &str, course: Option<&[TokenId]>, output: &[TokenId]) -> Option<Refusal> {
+    let found = match course {
+        None => "no such request there".to_owned(),
+        Some(course) if course == output => return None,
+        Some(course) => {
+            let same = course.iter().zip(output).take_while(|(a, b)| a == b).count();
+            format!("{} tokens, the first {same} of them equal", output.len())
+        }
+    };
+    let tokens = course.map_or(String::new(), |course| format!("{} ", course.len()));
+    let expected = format!("the {tokens}tokens of {what}");
     Some(Refusal::new(Rule::ContinuationMismatch, Subject::Request(request), expected, found))
 }

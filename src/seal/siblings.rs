@@ -1,52 +1,61 @@
-//! What the captures of one batch say of each other before the store has any of them: outputs that replays follow, digests that rows carry for their scores.
+//! What the captures of one batch say of each other: digests that rows carry for their scores, and outputs that replays follow.
+//!
+//! A replay is held against a run of its own batch when all of the batch is there, so that nothing depends on the order of directories. A run that
+//! is refused for this is no course for others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::binding::{Request, Run};
 use crate::id::{RequestKey, RowKey, TokenId};
-use crate::refusal::Refusal;
+use crate::refusal::{Findings, Refusal};
 use crate::row::{Row, claims};
-use crate::rule::leaves_its_course;
-
-/// A run and one of its requests, by the names that they give themselves.
-type Named = (String, String);
-
-/// A request of a replay, and what it follows.
-struct Follower {
-    slot: usize,
-    key: RequestKey,
-    source: Named,
-    output: Vec<TokenId>,
-}
+use crate::rule::continuation_mismatch::{departs, unseen};
 
 /// The captures of a batch, as far as others ask about them.
 #[derive(Default)]
 pub(super) struct Siblings {
-    outputs: BTreeMap<Named, Vec<TokenId>>,
     /// Refused captures included
     claims: BTreeMap<[u8; 32], (Arc<str>, RowKey)>,
-    followers: Vec<Follower>,
+    /// Runs that ended, by their run ids
+    runs: BTreeMap<Arc<str>, Outputs>,
+    /// Requests of replays that name a run, by the slots of their captures
+    followers: BTreeMap<usize, Vec<Follower>>,
+}
+
+/// What a run generated, by request id.
+struct Outputs {
+    slot: usize,
+    outputs: BTreeMap<String, Vec<TokenId>>,
+}
+
+/// A request of a replay, and what it follows.
+struct Follower {
+    key: RequestKey,
+    run: String,
+    request: String,
+    output: Vec<TokenId>,
 }
 
 /// What a capture says, taken before it is given away to be written.
 pub(super) struct Said {
     run_id: Arc<str>,
+    complete: bool,
     requests: Vec<Request>,
     claims: Vec<([u8; 32], RowKey)>,
 }
 
 impl Said {
-    pub(super) fn of(run: &Run, rows: &[Row]) -> Self {
+    pub(super) fn of(run: &Run, complete: bool, rows: &[Row]) -> Self {
         let claims = rows.iter().flat_map(|row| claims(row).map(|digest| (digest, row.key)));
-        Self { run_id: run.run_id.as_str().into(), requests: run.requests.clone(), claims: claims.collect() }
+        Self { run_id: run.run_id.as_str().into(), complete, requests: run.requests.clone(), claims: claims.collect() }
     }
 }
 
 impl Siblings {
-    /// The output of a request of a run that was prepared before.
-    pub(super) fn output(&self, run: &str, request: &str) -> Option<Vec<TokenId>> {
-        self.outputs.get(&(run.to_owned(), request.to_owned())).cloned()
+    /// Whether a run of this name was prepared before.
+    pub(super) fn has(&self, run: &str) -> bool {
+        self.runs.contains_key(run)
     }
 
     /// Rows of runs but `own` that carry one of `digests`.
@@ -63,27 +72,62 @@ impl Siblings {
         }
     }
 
-    /// Remembers the requests of a capture that is sealed in `slot`, if nothing that comes after it speaks against it.
+    /// Remembers the requests of a capture that is sealed in `slot`, if no other capture speaks against it.
     pub(super) fn join(&mut self, slot: usize, said: Said) {
+        let mut outputs = BTreeMap::new();
         for request in said.requests {
             let Request { key, request_id, output_token_ids: output, continuation, .. } = request;
-            if let Some(source) = continuation.and_then(|continuation| continuation.source) {
-                self.followers.push(Follower { slot, key, source, output: output.clone() });
+            let source = continuation.and_then(|continuation| continuation.source);
+            // What a run generated is no evidence for itself.
+            if let Some((run, request)) = source.filter(|(run, _)| **run != *said.run_id) {
+                let follower = Follower { key, run, request, output: output.clone() };
+                self.followers.entry(slot).or_default().push(follower);
             }
-            self.outputs.insert((said.run_id.to_string(), request_id), output);
+            outputs.insert(request_id, output);
+        }
+        if said.complete {
+            self.runs.insert(said.run_id, Outputs { slot, outputs });
         }
     }
 
-    /// Replays whose source came into the batch after them and generated something else, by their slots.
-    pub(super) fn departed(&self) -> BTreeMap<usize, Vec<Refusal>> {
-        let mut departed: BTreeMap<usize, Vec<Refusal>> = BTreeMap::new();
-        for Follower { slot, key, source, output } in &self.followers {
-            if let Some(course) = self.outputs.get(source)
-                && let Some(refusal) = leaves_its_course(*key, course, output)
-            {
-                departed.entry(*slot).or_default().push(refusal);
+    /// Says of the capture in `slot` what the others make of it: refusals where it departs from a run of the batch that stands, and for
+    /// each run that it names whether that was seen.
+    pub(super) fn settle(&self, slot: usize, standing: &mut Standing, findings: &mut Findings) {
+        for follower in self.followers.get(&slot).into_iter().flatten() {
+            let Some(course) = self.runs.get(follower.run.as_str()) else { continue };
+            let note = unseen(&follower.run);
+            findings.notes.retain(|known| *known != note);
+            if self.stands(course.slot, standing) {
+                findings.refusals.extend(follower.departs(course));
+            } else {
+                findings.notes.push(note);
             }
         }
-        departed
+    }
+
+    /// Whether a capture is not refused for the course of another that stands. In a circle all do: each then is held against the next.
+    fn stands(&self, slot: usize, standing: &mut Standing) -> bool {
+        if let Some(&known) = standing.0.get(&slot) {
+            return known;
+        }
+        standing.0.insert(slot, true);
+        let stands = self.followers.get(&slot).into_iter().flatten().all(|follower| {
+            let course = self.runs.get(follower.run.as_str());
+            let course = course.filter(|course| self.stands(course.slot, standing));
+            course.is_none_or(|course| follower.departs(course).is_none())
+        });
+        standing.0.insert(slot, stands);
+        stands
+    }
+}
+
+/// Which captures stand, as far as it was asked.
+#[derive(Default)]
+pub(super) struct Standing(BTreeMap<usize, bool>);
+
+impl Follower {
+    fn departs(&self, course: &Outputs) -> Option<Refusal> {
+        let what = format!("request {} of run {}", self.request, self.run);
+        departs(self.key, &what, course.outputs.get(&self.request).map(Vec::as_slice), &self.output)
     }
 }

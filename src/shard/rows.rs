@@ -14,10 +14,11 @@ pub const MAX_SHARD_ROWS: u64 = 65_536;
 /// Where this writer cuts: before the row that would bring a shard's row records beyond this many bytes.
 pub const CUT_BYTES: usize = 64 << 20;
 
-/// The most bytes of a file of `rows` rows: what their fields can take, two bytes a field for whether it is there, headers and footer.
+/// The most bytes of a file of `rows` rows, of which a shard has [`MAX_SHARD_ROWS`] at most: what their fields can take, two bytes a field for whether it
+/// is there, headers and footer.
 #[must_use]
 pub fn max_bytes(rows: u64) -> u64 {
-    rows.saturating_mul(MAX_ROW_BYTES).saturating_add(64 << 10)
+    rows.min(MAX_SHARD_ROWS).saturating_mul(MAX_ROW_BYTES).saturating_add(64 << 10)
 }
 
 /// A row of the longest texts, with every other field: `x`, two names, a phase, integers and digests.

@@ -1249,24 +1249,95 @@ fn every_rule_of_rows() {
     judge.verdict();
 }
 
-#[test]
-fn a_replay_is_held_against_its_source_whichever_of_them_is_named_first() {
-    for (mode, rules) in [("self-replay", &[][..]), ("common-replay", &["continuation-mismatch"])] {
-        for order in [["replay", "oracle"], ["oracle", "replay"]] {
-            let bench = Bench::quick();
-            Synth::new("capture-only").write(&bench.path("oracle"));
-            let mut replay = Synth::new(mode);
-            follow(&mut replay);
-            replay.run["run_id"] = json!("replay");
-            replay.write(&bench.path("replay"));
-            let dirs = order.map(|name| bench.path(name));
-            let sealed = bench.run(&[Path::new("seal"), &dirs[0], &dirs[1]]);
-            assert_eq!(sealed.refused(), rules, "{mode} {order:?}: {}", sealed.stderr);
-            assert_eq!(sealed.stdout.lines().count(), 2 - rules.len(), "{mode} {order:?}: what is sound is sealed");
-            let verified = bench.run(&["verify", "--all"]);
-            assert_eq!(verified.status, 0, "{mode} {order:?}: {}", verified.stdout);
-        }
+/// A run whose request n was replayed from request n of `source`.
+fn replay(mode: &str, run_id: &str, source: &str) -> Synth {
+    let mut replay = Synth::new(mode);
+    let id = |run: &str, n: usize| {
+        if run == "oracle" { format!("synth-capture-only-p{n}") } else { format!("synth-{mode}-p{n}") }
+    };
+    for n in 0..3 {
+        replay.run["requests"][n]["continuation"] = json!({ "run_id": source, "request_id": id(source, n) });
     }
+    replay.of_run(run_id, run_id);
+    replay.rewitness();
+    replay
+}
+
+#[test]
+fn a_replay_is_held_against_its_source_in_whatever_order_they_are_named() {
+    let mut oracle = Synth::new("capture-only");
+    oracle.of_run("oracle", "5a5a");
+    // `bad` departs from the oracle. Of a run that is refused nobody can say what follows it.
+    let captures = [
+        ("oracle", oracle, None, false),
+        ("good", replay("self-replay", "good", "oracle"), None, false),
+        ("bad", replay("common-replay", "bad", "oracle"), Some("continuation-mismatch"), false),
+        ("like-bad", replay("common-replay", "like-bad", "bad"), None, true),
+        ("unlike-good", replay("common-replay", "unlike-good", "good"), Some("continuation-mismatch"), false),
+        ("itself", replay("common-replay", "itself", "itself"), None, true),
+    ];
+    let source = Bench::quick();
+    for (name, synth, ..) in &captures {
+        synth.write(&source.path(name));
+    }
+    let orders = [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [2, 0, 3, 4, 1, 5], [3, 2, 1, 0, 5, 4], [4, 3, 2, 0, 5, 1]];
+    for order in orders {
+        let bench = Bench::quick();
+        let dirs = order.map(|place: usize| source.path(captures[place].0));
+        let mut command = vec![PathBuf::from("seal"), PathBuf::from("--json")];
+        command.extend(dirs);
+        let sealed = bench.run(&command);
+        for (line, place) in sealed.json().iter().zip(order) {
+            let (name, _, refused, unseen) = &captures[place];
+            let rule = line["refusals"][0]["rule"].as_str();
+            assert_eq!(rule, *refused, "{name} in {order:?}: {line}");
+            let notes = line["notes"].to_string();
+            assert_eq!(
+                refused.is_none() && notes.contains("continuation: the tokens"),
+                *unseen,
+                "{name} in {order:?}: {notes}"
+            );
+        }
+        let verified = bench.run(&["verify", "--all"]);
+        assert_eq!((verified.status, verified.stdout.matches("\nVERIFIED").count()), (0, 4), "{}", verified.stdout);
+        assert_eq!(verified.stdout.matches("continuation: the tokens").count(), 2, "{}", verified.stdout);
+    }
+}
+
+#[test]
+fn a_replay_of_what_is_not_there_and_of_a_run_that_never_ended() {
+    let bench = Bench::quick();
+    let dir = bench.path("broken-off");
+    let mut oracle = Synth::new("capture-only");
+    oracle.of_run("oracle", "5a5a");
+    for n in 0..3 {
+        oracle.run["requests"][n]["output_token_ids"] = json!([]);
+    }
+    oracle.write(&dir);
+    fs::rename(dir.join("run.json"), dir.join("run.json.partial")).unwrap();
+    let follower = bench.path("follower");
+    replay("self-replay", "follower", "oracle").write(&follower);
+    // What it would have generated is not known, in one command or in two.
+    let sealed = bench.run(&[Path::new("seal"), Path::new("--incomplete"), &dir, &follower]);
+    assert_eq!(sealed.status, 0, "{}", sealed.stderr);
+    assert_eq!(bench.run(&["verify", "--all"]).status, 0);
+    let other = bench.path("other");
+    replay("self-replay", "other", "oracle").write(&other);
+    assert_eq!(bench.try_seal(&other).status, 0);
+
+    // A run that is there and has no such request.
+    let bench = Bench::quick();
+    let dir = bench.path("oracle");
+    Synth::new("capture-only").write(&dir);
+    bench.seal(&dir);
+    let mut lost = Synth::new("self-replay");
+    follow(&mut lost);
+    lost.run["requests"][1]["continuation"]["request_id"] = json!("another");
+    lost.run["run_id"] = json!("lost");
+    lost.write(&bench.path("lost"));
+    let run = bench.try_seal(&bench.path("lost"));
+    assert_eq!((run.status, run.refused()), (2, vec!["continuation-mismatch".to_owned()]), "{}", run.stderr);
+    assert!(run.stderr.contains("no such request there"), "{}", run.stderr);
 }
 
 #[test]

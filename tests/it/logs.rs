@@ -169,10 +169,10 @@ fn a_tile_that_is_not_the_logs_is_refused() {
     assert_eq!(verify().status, 0);
 }
 
-/// A log of these entries, with a head that covers `bytes` of them.
-fn write_log(bench: &Bench, entries: &[u8], bytes: u64) {
+/// A log of these entries, with a head that covers `bytes` of them and says that they are `size`.
+fn write_log(bench: &Bench, entries: &[u8], bytes: u64, size: u64) {
     let head = serde_json::json!({
-        "bytes": bytes.to_string(), "origin": "00".repeat(16), "root": "0".repeat(64), "schema": "witnessmark.head/v1", "size": 1,
+        "bytes": bytes.to_string(), "origin": "00".repeat(16), "root": "0".repeat(64), "schema": "witnessmark.head/v1", "size": size,
     });
     fs::write(bench.store().join("log/entries"), entries).unwrap();
     fs::write(bench.store().join("log/head"), head.to_string()).unwrap();
@@ -182,24 +182,54 @@ fn write_log(bench: &Bench, entries: &[u8], bytes: u64) {
 fn a_log_of_nothing_but_faults_is_not_read_to_its_end() {
     let bench = Bench::quick();
     store(&bench);
-    write_log(&bench, &b"x\n".repeat(30_000), 60_000);
+    write_log(&bench, &b"x\n".repeat(30_000), 60_000, 30_000);
     let run = bench.run(&["log", "show", "--json"]);
     assert_eq!(run.status, 2);
-    assert!(run.stdout.contains("10000 faults before line 10002; what follows was not read"), "{}", run.stdout);
+    assert!(run.stdout.contains("10001 faults before line 10002; what follows was not read"), "{}", run.stdout);
     // An entry may have 64 KiB and no more, and it ends with its line.
     for (line, rule) in [("x".repeat(65_536), "json-not-canonical"), ("x".repeat(65_537), "limit-exceeded")] {
         for end in ["\n", ""] {
             let entries = [line.as_str(), end].concat();
-            write_log(&bench, entries.as_bytes(), u64::try_from(entries.len()).unwrap());
-            let run = bench.run(&["log", "show"]);
+            write_log(&bench, entries.as_bytes(), u64::try_from(entries.len()).unwrap(), 2);
+            let run = bench.run(&["log", "show", "--json"]);
             let mut expected = [rule.to_owned(), "log-inconsistent".to_owned()];
             expected.sort_unstable();
             let mut refused = run.refused();
             refused.sort_unstable();
             assert_eq!((run.status, refused), (2, expected.to_vec()), "{}", run.stderr);
-            assert_eq!(run.stderr.contains("a line without an end"), end.is_empty(), "{}", run.stderr);
+            let partial = "a length that ends with a whole line";
+            assert_eq!(run.stdout.contains(partial), end.is_empty(), "{}", run.stdout);
         }
     }
+    // What is said of a long text is short.
+    let long = format!("{{\"{0}\":1,\"{0}\":2}}\n", "k".repeat(30_000));
+    write_log(&bench, long.as_bytes(), u64::try_from(long.len()).unwrap(), 1);
+    let run = bench.run(&["log", "show", "--json"]);
+    assert!(run.stdout.contains(" bytes more") && run.stdout.len() < 10_000, "{}", run.stdout.len());
+}
+
+#[test]
+fn holes_are_not_read() {
+    let bench = Bench::quick();
+    let store = store(&bench);
+    let entries = bench.store().join("log/entries");
+    write_log(&bench, b"", 1 << 33, 3);
+    fs::File::options().write(true).open(&entries).unwrap().set_len(1 << 33).unwrap();
+    let run = bench.run(&["log", "show"]);
+    assert_eq!((run.status, run.refused()), (2, vec!["log-inconsistent".to_owned()]), "{}", run.stderr);
+    write_log(&bench, b"", 1 << 40, 1 << 40);
+    fs::File::options().write(true).open(&entries).unwrap().set_len(1 << 40).unwrap();
+    let run = bench.run(&["log", "show"]);
+    assert_eq!((run.status, run.refused()), (2, vec!["limit-exceeded".to_owned()]), "{}", run.stderr);
+    // What lies beyond the head is nobody's, and the next append cuts it off.
+    fs::remove_file(bench.store().join("log/head")).unwrap();
+    fs::remove_file(&entries).unwrap();
+    grow(&store, 3);
+    let len = fs::metadata(&entries).unwrap().len();
+    fs::File::options().write(true).open(&entries).unwrap().set_len(1 << 40).unwrap();
+    assert_eq!(bench.run(&["log", "show"]).status, 0);
+    grow(&store, 1);
+    assert_eq!(fs::metadata(&entries).unwrap().len(), len / 3 * 4);
 }
 
 /// Puts the entries and the head of a log as it was back into a store.
@@ -347,8 +377,8 @@ fn what_is_published_is_read_with_nothing_else() {
     grow(&store, 300);
     bench.run(&["log", "keygen", "-o", "key"]);
     let unsigned = publish();
-    assert_eq!(unsigned.status, 64, "{}", unsigned.stderr);
-    assert!(!dir.exists());
+    assert_eq!(unsigned.status, 3, "{}", unsigned.stderr);
+    assert!(!dir.join("checkpoint").exists());
     sign();
     // What was not signed is not published.
     grow(&store, 7);
@@ -384,9 +414,14 @@ fn nothing_is_published_over_another_log() {
     grow(&store, 3);
     bench.run(&["log", "keygen", "-o", "key"]);
     bench.run(&["log", "sign", "--key", "key"]);
-    for inside in [bench.store(), bench.store().join("log/new/folder")] {
-        assert_eq!(publish(inside.to_str().unwrap()).0, 64);
+    let log = bench.store().join("log");
+    std::os::unix::fs::symlink(&log, bench.folder.path().join("link")).unwrap();
+    for inside in
+        [bench.store(), log.join("new/folder"), "nothing/../store/log".into(), "link".into(), "link/new".into()]
+    {
+        assert_eq!(publish(inside.to_str().unwrap()).0, 64, "{}", inside.display());
     }
+    assert!(!bench.folder.path().join("nothing").exists());
     assert_eq!(publish("web"), (0, vec![]));
     let old = fs::read(bench.store().join("log/checkpoint")).unwrap();
     grow(&store, 1);
@@ -408,6 +443,11 @@ fn nothing_is_published_over_another_log() {
     fs::remove_file(dir.join("tile/0/000.p/4")).unwrap();
     std::os::unix::fs::symlink(bench.store().join("log/entries"), dir.join("tile/0/000.p/4")).unwrap();
     assert_eq!(publish("web"), (2, vec!["not-a-regular-file".to_owned()]));
+    fs::remove_file(dir.join("tile/0/000.p/4")).unwrap();
+    fs::create_dir(bench.folder.path().join("linked")).unwrap();
+    std::os::unix::fs::symlink(log.join("tile"), bench.folder.path().join("linked/tile")).unwrap();
+    assert_eq!(publish("linked"), (2, vec!["not-a-regular-file".to_owned()]));
+    assert_eq!(Log::load(&store).unwrap().check_tiles(&store).unwrap(), [], "the store is as it was");
     // Another store's log, of the same size.
     let other = Bench::new();
     let there = Store::create(&other.store(), "01".repeat(16)).unwrap();
@@ -417,4 +457,65 @@ fn nothing_is_published_over_another_log() {
     let run = other.run(&["log", "publish", dir.to_str().unwrap()]);
     assert_eq!((run.status, run.refused()), inconsistent(), "{}", run.stderr);
     assert_eq!(fs::read(dir.join("checkpoint")).unwrap(), newer);
+}
+
+#[test]
+fn what_others_signed_beside_it_stays() {
+    let bench = Bench::new();
+    let store = store(&bench);
+    grow(&store, 2);
+    for key in ["key", "other"] {
+        bench.run(&["log", "keygen", "-o", key]);
+    }
+    bench.run(&["log", "sign", "--key", "key"]);
+    let publish = |key: &str| bench.run(&["log", "publish", "web", "--verifier-key", key]);
+    let run = publish("other.pub");
+    assert_eq!((run.status, run.refused()), (2, vec!["signature-invalid".to_owned()]));
+    assert_eq!(publish("key.pub").status, 0);
+    let checkpoint = bench.folder.path().join("web/checkpoint");
+    let cosigned = fs::read_to_string(&checkpoint).unwrap() + "\u{2014} witness AAAAAAAA\n";
+    fs::write(&checkpoint, &cosigned).unwrap();
+    assert_eq!(publish("key.pub").status, 0);
+    assert_eq!(fs::read_to_string(&checkpoint).unwrap(), cosigned);
+    grow(&store, 1);
+    bench.run(&["log", "sign", "--key", "key"]);
+    assert_eq!(publish("key.pub").status, 0);
+    assert_eq!(entries_published(&bench.folder.path().join("web")).len(), 3);
+}
+
+#[test]
+fn who_publishes_at_once_publishes_one_after_the_other() {
+    let bench = Bench::new();
+    let store = store(&bench);
+    grow(&store, 250);
+    bench.run(&["log", "keygen", "-o", "key"]);
+    bench.run(&["log", "sign", "--key", "key"]);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..5 {
+                    let run = bench.run(&["log", "publish", "web"]);
+                    assert_eq!(run.status, 0, "{}", run.stderr);
+                }
+            });
+        }
+        for _ in 0..5 {
+            grow(&store, 3);
+            assert_eq!(bench.run(&["log", "sign", "--key", "key"]).status, 0);
+        }
+    });
+    assert_eq!(bench.run(&["log", "publish", "web"]).status, 0);
+    assert_eq!(entries_published(&bench.folder.path().join("web")).len(), 265);
+}
+
+#[test]
+fn a_log_that_grew_and_was_signed_while_it_was_read_is_not_refused() {
+    let bench = Bench::new();
+    let store = store(&bench);
+    grow(&store, 3);
+    bench.run(&["log", "keygen", "-o", "key"]);
+    let read = Log::load(&store).unwrap();
+    grow(&store, 1);
+    bench.run(&["log", "sign", "--key", "key"]);
+    assert_eq!(read.check_own_checkpoint(&store).unwrap().unwrap().head.size, 4);
 }

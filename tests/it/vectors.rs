@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use witnessmark::binding::Course;
 use witnessmark::binding::Run;
 use witnessmark::canon::document;
 use witnessmark::canon::json::Json;
@@ -183,7 +184,7 @@ fn judge_chain(nonce: &Value, links: &[Value]) -> Vec<Rule> {
         run: &run,
         rows: &rows,
         scores,
-        continuations: &|_, _| None,
+        continuations: &|_, _| Course::Unseen,
         elsewhere: &|_| std::collections::BTreeMap::new(),
     };
     // The links are no whole capture: other rules would be named first.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use witnessmark::binding::Course;
 use witnessmark::canon::scores::{Canonical, Dtype};
 use witnessmark::catalog::Catalog;
 use witnessmark::digest::Sha256;
@@ -41,7 +42,7 @@ fn judged_by(dir: &Path, judge: &dyn Fn(&Evidence<'_>) -> Findings) -> Option<Ve
         run: &capture.run,
         rows: &capture.rows,
         scores: Some(scores),
-        continuations: &|_, _| None,
+        continuations: &|_, _| Course::Unseen,
         elsewhere: &|_| std::collections::BTreeMap::new(),
     };
     Some(judge(&evidence).refusals.into_iter().map(|refusal| refusal.rule).collect())
