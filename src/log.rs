@@ -86,15 +86,12 @@ impl Log {
             log.refuse(HEAD, &format!("{} bytes of entries", head.bytes), format!("{there} bytes"));
             return Ok(log);
         };
-        if covered > MAX_LOG {
-            let (subject, expected) = (Subject::File(HEAD.to_owned()), format!("at most {MAX_LOG} bytes of entries"));
-            log.refusals.push(Refusal::new(Rule::LimitExceeded, subject, expected, head.bytes));
-            return Ok(log);
-        }
-        // What no such number of entries can be is not read.
-        let most = head.size.saturating_mul(long(MAX_ENTRY) + 1);
+        // So many bytes are not read, nor what no such number of entries can be.
+        let most = head.size.saturating_mul(long(MAX_ENTRY) + 1).min(MAX_LOG);
         if covered > most {
-            log.refuse(HEAD, &format!("at most {most} bytes of {} entries", head.size), head.bytes);
+            let subject = Subject::File(HEAD.to_owned());
+            let expected = format!("at most {most} bytes of {} entries", head.size);
+            log.refusals.push(Refusal::new(Rule::LimitExceeded, subject, expected, head.bytes));
             return Ok(log);
         }
         if let Some((file, _)) = entries {

@@ -191,14 +191,15 @@ fn a_log_of_nothing_but_faults_is_not_read_to_its_end() {
         for end in ["\n", ""] {
             let entries = [line.as_str(), end].concat();
             write_log(&bench, entries.as_bytes(), u64::try_from(entries.len()).unwrap(), 2);
-            let run = bench.run(&["log", "show", "--json"]);
+            let run = bench.run(&["log", "show"]);
             let mut expected = [rule.to_owned(), "log-inconsistent".to_owned()];
             expected.sort_unstable();
             let mut refused = run.refused();
             refused.sort_unstable();
             assert_eq!((run.status, refused), (2, expected.to_vec()), "{}", run.stderr);
             let partial = "a length that ends with a whole line";
-            assert_eq!(run.stdout.contains(partial), end.is_empty(), "{}", run.stdout);
+            let said = bench.run(&["log", "show", "--json"]).stdout;
+            assert_eq!(said.contains(partial), end.is_empty(), "{said}");
         }
     }
     // What is said of a long text is short.
@@ -216,7 +217,7 @@ fn holes_are_not_read() {
     write_log(&bench, b"", 1 << 33, 3);
     fs::File::options().write(true).open(&entries).unwrap().set_len(1 << 33).unwrap();
     let run = bench.run(&["log", "show"]);
-    assert_eq!((run.status, run.refused()), (2, vec!["log-inconsistent".to_owned()]), "{}", run.stderr);
+    assert_eq!((run.status, run.refused()), (2, vec!["limit-exceeded".to_owned()]), "{}", run.stderr);
     write_log(&bench, b"", 1 << 40, 1 << 40);
     fs::File::options().write(true).open(&entries).unwrap().set_len(1 << 40).unwrap();
     let run = bench.run(&["log", "show"]);
