@@ -97,6 +97,7 @@ fn forged(line: &[u8], part: &[u8]) -> Option<(Forge, Manifest)> {
 }
 
 fuzz_target!(|bytes: &[u8]| {
+    LazyLock::force(&GOOD);
     let cut = bytes.iter().position(|&byte| byte == b'\n').unwrap_or(bytes.len());
     let (line, part) = bytes.split_at(cut);
     let Some((mut forge, manifest)) = forged(line, part.get(1..).unwrap_or_default()) else { return };
