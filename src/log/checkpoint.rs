@@ -7,7 +7,7 @@ use crate::note::{Checkpoint, MAX_NOTE, Note, NoteError, SigningKey, VerifierKey
 use crate::refusal::{Refusal, Rule, Subject};
 use crate::store::{Fault, Store};
 
-const CHECKPOINT: &str = "log/checkpoint";
+pub(super) const CHECKPOINT: &str = "log/checkpoint";
 
 impl Log {
     /// Whether the log begins with the one that a kept checkpoint is of; with a key, also whether that key signed it.

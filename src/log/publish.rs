@@ -7,7 +7,10 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 
+use walkdir::WalkDir;
+
 use super::Log;
+use super::checkpoint::CHECKPOINT;
 use crate::canon::document;
 use crate::id::long;
 use crate::manifest::Entry;
@@ -15,7 +18,7 @@ use crate::merkle::tile::{Levels, Tile, WIDTH};
 use crate::meter::Meter;
 use crate::note::{Checkpoint, MAX_NOTE, Note, VerifierKey};
 use crate::refusal::{Refusal, Rule, Subject};
-use crate::store::{Fault, Found, STORE_FILE, Store, StoreError, io_error, open_regular, write_durably};
+use crate::store::{Fault, Found, NEW, STORE_FILE, Store, StoreError, io_error, open_regular, write_durably};
 
 /// More than any tile or bundle of a published log has: 256 entries of 65,535 bytes, each behind its length.
 const MAX_FILE: u64 = 17 << 20;
@@ -80,6 +83,10 @@ pub fn publish(
     key: Option<&VerifierKey>,
     meter: &Meter,
 ) -> Result<Published, Unpublished> {
+    if !store.has_file(CHECKPOINT)? {
+        return Err(Unpublished::Unsigned);
+    }
+    // First the turn, then the store: whoever comes later has what was signed later.
     let mut folder = Folder::open(folder)?;
     let Some((log, note, checkpoint)) = Log::signed(store, key)? else { return Err(Unpublished::Unsigned) };
     let size = usize::try_from(checkpoint.head.size).unwrap_or(usize::MAX);
@@ -168,6 +175,7 @@ impl Folder {
             Ok((shown.canonicalize()?, turn))
         };
         let (path, turn) = open().map_err(io_error("open", shown))?;
+        clean(&path.join("tile"))?;
         Ok(Self { known: path.clone(), path, shown: shown.to_owned(), written: 0, there: 0, _turn: turn })
     }
 
@@ -231,6 +239,20 @@ impl Folder {
         let subject = Subject::File(self.shown.join(name).display().to_string());
         Unpublished::Folder(Refusal::new(Rule::LogInconsistent, subject, expected, found))
     }
+}
+
+/// Takes away what a publisher that was killed left: nobody else is at work.
+fn clean(folder: &Path) -> Result<(), StoreError> {
+    if folder.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    for entry in WalkDir::new(folder) {
+        let entry = entry.map_err(|error| io_error("list", folder)(error.into()))?;
+        if entry.file_type().is_file() && entry.file_name().as_encoded_bytes().starts_with(NEW.as_bytes()) {
+            fs::remove_file(entry.path()).map_err(io_error("remove", entry.path()))?;
+        }
+    }
+    Ok(())
 }
 
 fn make_folder(folder: &Path) -> Result<(), StoreError> {

@@ -105,7 +105,7 @@ impl Siblings {
         }
     }
 
-    /// Whether a capture is not refused for the course of another that stands. In a circle all do: each then is held against the next.
+    /// Whether a capture is not refused for the course of another that stands. In a circle the one that closes it is taken to stand.
     fn stands(&self, slot: usize, standing: &mut Standing) -> bool {
         if let Some(&known) = standing.0.get(&slot) {
             return known;

@@ -379,7 +379,7 @@ fn what_is_published_is_read_with_nothing_else() {
     bench.run(&["log", "keygen", "-o", "key"]);
     let unsigned = publish();
     assert_eq!(unsigned.status, 3, "{}", unsigned.stderr);
-    assert!(!dir.join("checkpoint").exists());
+    assert!(!dir.exists());
     sign();
     // What was not signed is not published.
     grow(&store, 7);
@@ -476,8 +476,13 @@ fn what_others_signed_beside_it_stays() {
     let checkpoint = bench.folder.path().join("web/checkpoint");
     let cosigned = fs::read_to_string(&checkpoint).unwrap() + "\u{2014} witness AAAAAAAA\n";
     fs::write(&checkpoint, &cosigned).unwrap();
+    // What a killed publisher left of tiles goes; what else is there is not looked at.
+    let left =
+        ["web/tile/0/.new-def", "web/tile/entries/.new-abc", "web/.new-ghi"].map(|name| bench.folder.path().join(name));
+    left.iter().for_each(|file| fs::write(file, "x").unwrap());
     assert_eq!(publish("key.pub").status, 0);
     assert_eq!(fs::read_to_string(&checkpoint).unwrap(), cosigned);
+    assert_eq!(left.map(|file| file.exists()), [false, false, true]);
     grow(&store, 1);
     bench.run(&["log", "sign", "--key", "key"]);
     assert_eq!(publish("key.pub").status, 0);
