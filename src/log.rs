@@ -136,7 +136,7 @@ impl Log {
                 self.refuse(HEAD, "a length that ends with a whole line", shown.to_owned());
             }
         }
-        let mut lines = Lines::new(file.take(covered));
+        let mut lines = Lines::new(file.take(covered), covered);
         let mut n = 0;
         while let Some(line) = lines.next()? {
             if self.refusals.len() > MAX_FAULTS {

@@ -26,8 +26,10 @@ pub(super) struct Line<'l> {
 }
 
 impl<R: Read> Lines<R> {
-    pub(super) fn new(reader: R) -> Self {
-        Self { reader: BufReader::with_capacity(BUFFER, reader), text: Vec::new() }
+    /// Of what gives `bytes` bytes, as far as is known.
+    pub(super) fn new(reader: R, bytes: u64) -> Self {
+        let buffer = usize::try_from(bytes).unwrap_or(BUFFER).clamp(1, BUFFER);
+        Self { reader: BufReader::with_capacity(buffer, reader), text: Vec::new() }
     }
 
     /// The next line; none after the last.
@@ -67,10 +69,10 @@ mod tests {
     fn lines_of_every_length_have_their_leaf() {
         let lengths = [0, 1, MAX_ENTRY - 1, MAX_ENTRY, MAX_ENTRY + 1, BUFFER - 1, BUFFER, 3 * BUFFER, 5];
         let expected: Vec<Vec<u8>> = lengths.iter().map(|&len| vec![b'a'; len]).collect();
-        for end in ["\n", ""] {
+        for (end, bytes) in [("\n", 0), ("\n", u64::MAX), ("", 1 << 16)] {
             let file = expected.join(&b'\n');
             let file = [&file, end.as_bytes()].concat();
-            let mut lines = Lines::new(file.as_slice());
+            let mut lines = Lines::new(file.as_slice(), bytes);
             for expected in &expected {
                 let line = lines.next().unwrap().unwrap();
                 assert_eq!((line.bytes, line.leaf), (long(expected.len()), leaf_hash(expected)));
