@@ -18,7 +18,7 @@ use std::os::unix::fs::FileExt as _;
 use self::lines::Lines;
 use crate::canon::document;
 use crate::digest::Sha256;
-use crate::id::{Nanos, long};
+use crate::id::Nanos;
 use crate::manifest::{Act, Document, DocumentAct, Entry, HEAD_SCHEMA, Head};
 use crate::merkle::{Size, Tree, consistency_path, inclusion_path, leaf_hash, root_of};
 use crate::proof::{LOG_PROOF_SCHEMA, LogProof};
@@ -35,6 +35,8 @@ const MAX_LOG: u64 = 16 << 30;
 const MAX_HEAD: u64 = 64 << 10;
 /// The largest entry, in bytes.
 const MAX_ENTRY: usize = 64 << 10;
+/// Of entries that are longer than this on average, over-long ones that are to be named included, none is read.
+const FAR: u64 = 1 << 20;
 /// Of a log with more faults than this the rest is not read.
 const MAX_FAULTS: usize = 10_000;
 
@@ -58,7 +60,7 @@ pub struct LogLock(#[expect(dead_code, reason = "closing the file gives the lock
 
 impl Log {
     /// Reads the log and derives its root again. Faults of the log are part of the value: entries that can be read still name
-    /// their captures.
+    /// their captures, up to the ten-thousandth fault. Where the head is far from the entries none is read.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -86,12 +88,14 @@ impl Log {
             log.refuse(HEAD, &format!("{} bytes of entries", head.bytes), format!("{there} bytes"));
             return Ok(log);
         };
-        // So many bytes are not read, nor what no such number of entries can be.
-        let most = head.size.saturating_mul(long(MAX_ENTRY) + 1).min(MAX_LOG);
-        if covered > most {
-            let subject = Subject::File(HEAD.to_owned());
-            let expected = format!("at most {most} bytes of {} entries", head.size);
+        if covered > MAX_LOG {
+            let (subject, expected) = (Subject::File(HEAD.to_owned()), format!("at most {MAX_LOG} bytes of entries"));
             log.refusals.push(Refusal::new(Rule::LimitExceeded, subject, expected, head.bytes));
+            return Ok(log);
+        }
+        // What is far from being so many entries is not read.
+        if covered > head.size.saturating_add(1).saturating_mul(FAR) {
+            log.refuse(HEAD, &format!("the length of {} entries", head.size), format!("{} bytes", head.bytes));
             return Ok(log);
         }
         if let Some((file, _)) = entries {

@@ -182,6 +182,31 @@ impl Note {
         Ok(Self { text: format!("{text}\n"), lines })
     }
 
+    /// The note as it is written.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        let mut note = format!("{}\n", self.text);
+        for line in &self.lines {
+            let signed = BASE64.encode([line.id.as_slice(), &line.signature].concat());
+            note.push_str(&format!("\u{2014} {} {signed}\n", line.name));
+        }
+        note
+    }
+
+    /// This note with the signatures of another of the same text; none where the texts are not one.
+    #[must_use]
+    pub fn joined(mut self, other: &Self) -> Option<Self> {
+        if self.text != other.text {
+            return None;
+        }
+        for line in &other.lines {
+            if !self.lines.contains(line) {
+                self.lines.push(line.clone());
+            }
+        }
+        Some(self)
+    }
+
     /// The text, which ends with a line feed.
     #[must_use]
     pub fn text(&self) -> &str {
@@ -270,6 +295,7 @@ mod tests {
         assert_eq!(VerifierKey::parse(PUBLIC).unwrap(), key.verifier());
         let note = Note::parse(SIGNED.as_bytes()).unwrap();
         assert_eq!(key.sign(note.text()), SIGNED);
+        assert_eq!(note.encode(), SIGNED);
         assert_eq!(note.check(&key.verifier()), Ok(()));
     }
 
@@ -285,6 +311,10 @@ mod tests {
         // A second signature by an unknown key is ignored; a second one by this key must hold too.
         let line = other.sign("text\n").split_off("text\n\n".len());
         assert!(good(&format!("{note}{line}")));
+        let both = |a: &str, b: &str| Note::parse(a.as_bytes()).unwrap().joined(&Note::parse(b.as_bytes()).unwrap());
+        assert_eq!(both(&note, &other.sign("text\n")).unwrap().encode(), format!("{note}{line}"));
+        assert_eq!(both(&note, &note).unwrap().encode(), note);
+        assert_eq!(both(&note, &key.sign("other\n")), None);
         let spoiled = key.sign("other\n").split_off("other\n\n".len());
         assert!(!good(&format!("{note}{spoiled}")));
     }

@@ -85,6 +85,14 @@ struct Prepared {
     findings: Findings,
 }
 
+impl Prepared {
+    /// All its objects: id, length as far as it is named, and what it is.
+    fn objects(&self) -> Vec<(ObjectId, Option<u64>, String)> {
+        let named = self.manifest.objects().into_iter().map(|(id, bytes, role)| (id, Some(bytes), role));
+        named.chain([(self.manifest_id, None, "manifest".to_owned())]).collect()
+    }
+}
+
 /// A batch of captures on their way into one store: prepared one by one, committed together.
 pub struct Batch<'a> {
     store: &'a Store,
@@ -217,18 +225,32 @@ impl<'a> Batch<'a> {
     /// # Errors
     /// When something cannot be written. The log then has all entries of the batch or none.
     pub fn commit(self, at: Nanos) -> Result<Vec<Outcome>, SealError> {
-        let store = self.store;
-        let (siblings, mut standing) = (self.siblings, Standing::default());
-        let damaged: BTreeMap<ObjectId, Refusal> = self.staging.commit()?;
-        let judge = |(place, slot): (usize, Result<Prepared, Findings>)| {
-            let mut prepared = slot?;
-            let manifest = (prepared.manifest_id, 0, String::new());
-            let objects = prepared.manifest.objects().into_iter().chain([manifest]);
-            prepared.findings.refusals.extend(objects.filter_map(|(id, _, _)| damaged.get(&id).cloned()));
-            siblings.settle(place, &mut standing, &mut prepared.findings);
-            if prepared.findings.refusals.is_empty() { Ok(prepared) } else { Err(prepared.findings) }
+        let Self { store, catalog, mut staging, siblings, mut slots, .. } = self;
+        let stored = |run: &str, request: &str| match catalog.get_or_init(|| Catalog::load(store)) {
+            Ok(catalog) => catalog.continuation(run, request),
+            Err(_) => Course::Unseen,
         };
-        let slots: Vec<Result<Prepared, Findings>> = self.slots.into_iter().enumerate().map(judge).collect();
+        let mut standing = Standing::default();
+        for (place, slot) in slots.iter_mut().enumerate() {
+            let Ok(prepared) = slot else { continue };
+            siblings.settle(place, &mut standing, &stored, &mut prepared.findings);
+            if !prepared.findings.refusals.is_empty() {
+                *slot = Err(std::mem::take(&mut prepared.findings));
+            }
+        }
+        // What was judged without the store that was asked for is not judged.
+        if let Some(Err(error)) = catalog.into_inner() {
+            return Err(error.into());
+        }
+        staging.keep_only(&slots.iter().flatten().flat_map(Prepared::objects).map(|(id, ..)| id).collect());
+        let damaged: BTreeMap<ObjectId, Refusal> = staging.commit()?;
+        let judge = |slot: Result<Prepared, Findings>| {
+            let prepared = slot?;
+            let objects = prepared.objects();
+            let hits: Vec<Refusal> = objects.into_iter().filter_map(|(id, ..)| damaged.get(&id).cloned()).collect();
+            if hits.is_empty() { Ok(prepared) } else { Err(Findings::from(hits)) }
+        };
+        let slots: Vec<Result<Prepared, Findings>> = slots.into_iter().map(judge).collect();
         let lock = Log::lock(store)?;
         // An orphan that was there, and that this batch relied on, may have been collected since. Nobody collects while the lock is held.
         // And a name that was free may have been taken.
@@ -276,10 +298,8 @@ impl<'a> Batch<'a> {
 
 /// The capture, if all its objects are in the store.
 fn still_there(store: &Store, ready: Prepared) -> Result<Prepared, Findings> {
-    let manifest = (ready.manifest_id, None, "manifest".to_owned());
-    let objects = ready.manifest.objects().into_iter().map(|(id, bytes, role)| (id, Some(bytes), role));
     let missing =
-        objects.chain([manifest]).filter_map(|(id, bytes, role)| match store.open_object(&id, bytes, &role) {
+        ready.objects().into_iter().filter_map(|(id, bytes, role)| match store.open_object(&id, bytes, &role) {
             // What cannot be opened now cannot be judged here either; whoever verifies will say so.
             Ok(_) | Err(Fault::Error(_)) => None,
             Err(Fault::Refused(refusal)) => Some(refusal),

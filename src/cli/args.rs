@@ -103,7 +103,7 @@ pub(super) enum Command {
     Export(ExportArgs),
     /// Describe a capture: documents, shards, bindings, requests; a spec or a result of the log is shown as it is
     Show(ShowArgs),
-    /// Look at the store's append-only log, prove its growth, sign it
+    /// Look at the store's append-only log, prove its growth, sign and publish it
     Log(LogArgs),
     /// Prove that a row belongs to a capture, for somebody who has no store
     ///
@@ -352,8 +352,8 @@ pub(super) enum LogCommand {
     },
     /// Write the log as it was signed last as a folder that any web server can serve: C2SP tlog-tiles
     ///
-    /// Checkpoint, tiles and entry bundles, for monitors and witnesses that know nothing of witnessmark. Published again into the same folder, the
-    /// log grows there: what is there is never changed, and the checkpoint comes last.
+    /// Checkpoint, tiles and entry bundles, for monitors and witnesses that know nothing of witnessmark; `witnessmark log sign` comes first. Published
+    /// again into the same folder, the log grows there: tiles and bundles are never changed, and the checkpoint comes last.
     Publish {
         /// The folder: a new one, or one that an older log was published into
         dir: PathBuf,

@@ -18,7 +18,9 @@ use crate::merkle::tile::{Levels, Tile, WIDTH};
 use crate::meter::Meter;
 use crate::note::{Checkpoint, MAX_NOTE, Note, VerifierKey};
 use crate::refusal::{Refusal, Rule, Subject};
-use crate::store::{Fault, Found, NEW, STORE_FILE, Store, StoreError, io_error, open_regular, write_durably};
+use crate::store::{
+    Fault, Found, NEW, STORE_FILE, Store, StoreError, io_error, open_regular, sync_folder, write_durably,
+};
 
 /// More than any tile or bundle of a published log has: 256 entries of 65,535 bytes, each behind its length.
 const MAX_FILE: u64 = 17 << 20;
@@ -83,7 +85,7 @@ pub fn publish(
     key: Option<&VerifierKey>,
     meter: &Meter,
 ) -> Result<Published, Unpublished> {
-    if !store.has_file(CHECKPOINT)? {
+    if store.open_file(CHECKPOINT, MAX_NOTE)?.is_none() {
         return Err(Unpublished::Unsigned);
     }
     // First the turn, then the store: whoever comes later has what was signed later.
@@ -93,6 +95,7 @@ pub fn publish(
     let leaves = log.leaves.get(..size).unwrap_or_default();
     let levels = Levels::new(leaves);
     let before = folder.checkpoint(&log, store, &checkpoint)?;
+    folder.clean()?;
     meter.expect(log.bytes);
     for tile in levels.tiles() {
         if meter.is_stopped() {
@@ -105,14 +108,20 @@ pub fn publish(
             meter.add(long(bundle.len()));
         }
     }
-    // What says the same may have signatures of witnesses by now.
-    let same = |before: &Vec<u8>| {
-        Note::parse(before).is_ok_and(|before| Ok(before.text()) == Note::parse(&note).as_ref().map(Note::text))
-    };
-    if !before.as_ref().is_some_and(same) {
+    // What says the same may have signatures of witnesses by now: they stay, unless they spoil the note for the key.
+    let note = joined(before.as_deref(), &note, key);
+    if before.as_ref() != Some(&note) {
         write_durably(&folder.path.join("checkpoint"), &note, true)?;
     }
     Ok(Published { checkpoint, written: folder.written, there: folder.there })
+}
+
+/// The signatures of two notes under one text; the second alone where the texts are not one, or the first spoils it.
+fn joined(before: Option<&[u8]>, note: &[u8], key: Option<&VerifierKey>) -> Vec<u8> {
+    let before = before.and_then(|before| Note::parse(before).ok());
+    let both = before.zip(Note::parse(note).ok()).and_then(|(before, new)| before.joined(&new));
+    let sound = both.filter(|both| key.is_none_or(|key| both.check(key).is_ok()));
+    sound.map_or_else(|| note.to_vec(), |both| both.encode().into_bytes())
 }
 
 impl Log {
@@ -168,15 +177,48 @@ impl Folder {
         if real.ancestors().any(|folder| folder.join(STORE_FILE).is_file()) {
             return Err(refuse("it is in a store, where a log is kept and not published"));
         }
-        make_folder(shown)?;
+        fs::create_dir_all(shown).map_err(io_error("make", shown))?;
         let open = || -> io::Result<(PathBuf, File)> {
             let turn = File::open(shown)?;
             turn.lock()?;
             Ok((shown.canonicalize()?, turn))
         };
         let (path, turn) = open().map_err(io_error("open", shown))?;
-        clean(&path.join("tile"))?;
         Ok(Self { known: path.clone(), path, shown: shown.to_owned(), written: 0, there: 0, _turn: turn })
+    }
+
+    /// Takes away what a publisher that was killed left of tiles: nobody else is at work.
+    fn clean(&self) -> Result<(), StoreError> {
+        let tiles = self.path.join("tile");
+        if !tiles.symlink_metadata().is_ok_and(|there| there.is_dir()) {
+            return Ok(());
+        }
+        for entry in WalkDir::new(&tiles) {
+            let entry = entry.map_err(|error| io_error("list", &tiles)(error.into()))?;
+            if entry.file_type().is_file() && entry.file_name().as_encoded_bytes().starts_with(NEW.as_bytes()) {
+                fs::remove_file(entry.path()).map_err(io_error("remove", entry.path()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the folders on the path of a file, through no link.
+    fn make(&self, name: &Path) -> Result<(), Unpublished> {
+        let mut path = self.path.clone();
+        for part in name.parent().into_iter().flat_map(Path::components) {
+            let above = path.clone();
+            path.push(part);
+            match path.symlink_metadata() {
+                Ok(there) if there.is_dir() => {}
+                Ok(_) => return Err(self.not_regular(&name.to_string_lossy(), "a link, or no folder, on its path")),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    let made = fs::create_dir(&path).and_then(|()| sync_folder(&above));
+                    made.map_err(io_error("make", &path))?;
+                }
+                Err(error) => return Err(io_error("look at", &path)(error).into()),
+            }
+        }
+        Ok(())
     }
 
     /// The checkpoint that is there, if the log begins with it and what is to be published does.
@@ -197,10 +239,7 @@ impl Folder {
         let path = self.path.join(&name);
         let parent = path.parent().unwrap_or(&self.path);
         if parent != self.known {
-            make_folder(parent)?;
-            if parent.canonicalize().map_err(io_error("look at", parent))? != parent {
-                return Err(self.not_regular(&name, "a link on its path"));
-            }
+            self.make(Path::new(&name))?;
             self.known = parent.to_owned();
         }
         match self.read(&name, MAX_FILE)? {
@@ -239,22 +278,4 @@ impl Folder {
         let subject = Subject::File(self.shown.join(name).display().to_string());
         Unpublished::Folder(Refusal::new(Rule::LogInconsistent, subject, expected, found))
     }
-}
-
-/// Takes away what a publisher that was killed left: nobody else is at work.
-fn clean(folder: &Path) -> Result<(), StoreError> {
-    if folder.symlink_metadata().is_err() {
-        return Ok(());
-    }
-    for entry in WalkDir::new(folder) {
-        let entry = entry.map_err(|error| io_error("list", folder)(error.into()))?;
-        if entry.file_type().is_file() && entry.file_name().as_encoded_bytes().starts_with(NEW.as_bytes()) {
-            fs::remove_file(entry.path()).map_err(io_error("remove", entry.path()))?;
-        }
-    }
-    Ok(())
-}
-
-fn make_folder(folder: &Path) -> Result<(), StoreError> {
-    fs::create_dir_all(folder).map_err(io_error("make", folder))
 }

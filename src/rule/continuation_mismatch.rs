@@ -9,7 +9,7 @@ use crate::refusal::{Note, NoteKind, Refusal, Rule, Subject};
 pub(super) const ABOUT: About = About {
     protects: "Under replay every row was forced to its token, and the output is the continuation that run.json names, to its end. \
                Outside replay nothing was forced. A comparison at identical prefixes needs this.",
-    remedy: "Capture the replay again along the whole continuation, or correct which run it replays.",
+    remedy: "Capture the replay again along the whole continuation, or correct which run, and which of its requests, it replays.",
     applies: Applies::Always,
 };
 

@@ -1,12 +1,12 @@
 //! What the captures of one batch say of each other: digests that rows carry for their scores, and outputs that replays follow.
 //!
-//! A replay is held against a run of its own batch when all of the batch is there, so that nothing depends on the order of directories. A run that
-//! is refused for this is no course for others.
+//! A replay is held against a run of its own batch when all of the batch is there, so that nothing depends on the order of directories, but for
+//! replays that follow each other in a circle. A run that is refused for this is no course for others: they are held against what the store has of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::binding::{Request, Run};
+use crate::binding::{Course, Request, Run};
 use crate::id::{RequestKey, RowKey, TokenId};
 use crate::refusal::{Findings, Refusal};
 use crate::row::{Row, claims};
@@ -23,10 +23,10 @@ pub(super) struct Siblings {
     followers: BTreeMap<usize, Vec<Follower>>,
 }
 
-/// What a run generated, by request id.
+/// What a run generated.
 struct Outputs {
     slot: usize,
-    outputs: BTreeMap<String, Vec<TokenId>>,
+    by_request: BTreeMap<String, Vec<TokenId>>,
 }
 
 /// A request of a replay, and what it follows.
@@ -41,14 +41,24 @@ struct Follower {
 pub(super) struct Said {
     run_id: Arc<str>,
     complete: bool,
+    replay: bool,
     requests: Vec<Request>,
     claims: Vec<([u8; 32], RowKey)>,
 }
 
+/// Looks up what a run in the store generated.
+pub(super) type Stored<'a> = dyn Fn(&str, &str) -> Course + 'a;
+
 impl Said {
     pub(super) fn of(run: &Run, complete: bool, rows: &[Row]) -> Self {
         let claims = rows.iter().flat_map(|row| claims(row).map(|digest| (digest, row.key)));
-        Self { run_id: run.run_id.as_str().into(), complete, requests: run.requests.clone(), claims: claims.collect() }
+        Self {
+            run_id: run.run_id.as_str().into(),
+            complete,
+            replay: run.mode.is_replay(),
+            requests: run.requests.clone(),
+            claims: claims.collect(),
+        }
     }
 }
 
@@ -74,48 +84,58 @@ impl Siblings {
 
     /// Remembers the requests of a capture that is sealed in `slot`, if no other capture speaks against it.
     pub(super) fn join(&mut self, slot: usize, said: Said) {
-        let mut outputs = BTreeMap::new();
+        let mut by_request = BTreeMap::new();
         for request in said.requests {
             let Request { key, request_id, output_token_ids: output, continuation, .. } = request;
             let source = continuation.and_then(|continuation| continuation.source);
             // What a run generated is no evidence for itself.
-            if let Some((run, request)) = source.filter(|(run, _)| **run != *said.run_id) {
+            if let Some((run, request)) = source.filter(|(run, _)| said.replay && **run != *said.run_id) {
                 let follower = Follower { key, run, request, output: output.clone() };
                 self.followers.entry(slot).or_default().push(follower);
             }
-            outputs.insert(request_id, output);
+            by_request.insert(request_id, output);
         }
         if said.complete {
-            self.runs.insert(said.run_id, Outputs { slot, outputs });
+            self.runs.insert(said.run_id, Outputs { slot, by_request });
         }
     }
 
-    /// Says of the capture in `slot` what the others make of it: refusals where it departs from a run of the batch that stands, and for
-    /// each run that it names whether that was seen.
-    pub(super) fn settle(&self, slot: usize, standing: &mut Standing, findings: &mut Findings) {
+    /// Says of the capture in `slot` what the others make of it: refusals where it departs from a run of the batch that stands, or from what the
+    /// store has of one that does not, and which of them was not seen.
+    pub(super) fn settle(&self, slot: usize, standing: &mut Standing, stored: &Stored<'_>, findings: &mut Findings) {
         for follower in self.followers.get(&slot).into_iter().flatten() {
-            let Some(course) = self.runs.get(follower.run.as_str()) else { continue };
+            if !self.has(&follower.run) {
+                continue;
+            }
             let note = unseen(&follower.run);
             findings.notes.retain(|known| *known != note);
-            if self.stands(course.slot, standing) {
-                findings.refusals.extend(follower.departs(course));
-            } else {
-                findings.notes.push(note);
+            match self.course(follower, standing, stored) {
+                Course::Unseen | Course::Later => findings.notes.push(note),
+                course => findings.refusals.extend(follower.departs(&course)),
             }
         }
     }
 
-    /// Whether a capture is not refused for the course of another that stands. In a circle the one that closes it is taken to stand.
-    fn stands(&self, slot: usize, standing: &mut Standing) -> bool {
+    /// What a replay is held against.
+    fn course(&self, follower: &Follower, standing: &mut Standing, stored: &Stored<'_>) -> Course {
+        match self.runs.get(follower.run.as_str()) {
+            Some(outputs) if self.stands(outputs.slot, standing, stored) => {
+                let output = outputs.by_request.get(&follower.request);
+                output.map_or(Course::NoRequest, |output| Course::Tokens(output.clone()))
+            }
+            Some(_) => stored(&follower.run, &follower.request),
+            None => Course::Unseen,
+        }
+    }
+
+    /// Whether a capture is not refused for the course of another. In a circle the one that closes it is taken to stand.
+    fn stands(&self, slot: usize, standing: &mut Standing, stored: &Stored<'_>) -> bool {
         if let Some(&known) = standing.0.get(&slot) {
             return known;
         }
         standing.0.insert(slot, true);
-        let stands = self.followers.get(&slot).into_iter().flatten().all(|follower| {
-            let course = self.runs.get(follower.run.as_str());
-            let course = course.filter(|course| self.stands(course.slot, standing));
-            course.is_none_or(|course| follower.departs(course).is_none())
-        });
+        let mut followers = self.followers.get(&slot).into_iter().flatten();
+        let stands = followers.all(|follower| follower.departs(&self.course(follower, standing, stored)).is_none());
         standing.0.insert(slot, stands);
         stands
     }
@@ -126,8 +146,12 @@ impl Siblings {
 pub(super) struct Standing(BTreeMap<usize, bool>);
 
 impl Follower {
-    fn departs(&self, course: &Outputs) -> Option<Refusal> {
-        let what = format!("request {} of run {}", self.request, self.run);
-        departs(self.key, &what, course.outputs.get(&self.request).map(Vec::as_slice), &self.output)
+    fn departs(&self, course: &Course) -> Option<Refusal> {
+        let tokens = match course {
+            Course::Unseen | Course::Later => return None,
+            Course::NoRequest => None,
+            Course::Tokens(tokens) => Some(tokens.as_slice()),
+        };
+        departs(self.key, &format!("request {} of run {}", self.request, self.run), tokens, &self.output)
     }
 }

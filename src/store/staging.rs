@@ -104,6 +104,11 @@ impl Staging<'_> {
         Ok((id, len))
     }
 
+    /// Forgets all objects but these.
+    pub fn keep_only(&mut self, ids: &BTreeSet<ObjectId>) {
+        self.ready.retain(|object| ids.contains(&object.id));
+    }
+
     /// How far the staging is now.
     #[must_use]
     pub fn mark(&self) -> Mark {

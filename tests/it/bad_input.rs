@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use witnessmark::canon::scores::Dtype;
 
-use crate::support::{Bench, Run, assert_unchanged, embedded, files, listing};
+use crate::support::{Bench, Run, assert_unchanged, embedded, files, listing, objects};
 use crate::synth::{BEST, Synth};
 
 const ROW_BYTES: usize = 49_152 * 2;
@@ -1281,12 +1281,22 @@ fn a_replay_is_held_against_its_source_in_whatever_order_they_are_named() {
         synth.write(&source.path(name));
     }
     let orders = [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [2, 0, 3, 4, 1, 5], [3, 2, 1, 0, 5, 4], [4, 3, 2, 0, 5, 1]];
+    let alone = Bench::quick();
+    for (name, _, refused, _) in &captures {
+        if refused.is_none() {
+            alone.seal(&source.path(name));
+        }
+    }
+    let stored = objects(&alone.store()).len();
     for order in orders {
         let bench = Bench::quick();
         let dirs = order.map(|place: usize| source.path(captures[place].0));
         let mut command = vec![PathBuf::from("seal"), PathBuf::from("--json")];
         command.extend(dirs);
         let sealed = bench.run(&command);
+        assert_eq!((sealed.status, sealed.json().len()), (2, order.len()), "{}", sealed.stderr);
+        // What is refused leaves nothing.
+        assert_eq!(objects(&bench.store()).len(), stored, "{order:?}");
         for (line, place) in sealed.json().iter().zip(order) {
             let (name, _, refused, unseen) = &captures[place];
             let rule = line["refusals"][0]["rule"].as_str();
@@ -1301,6 +1311,51 @@ fn a_replay_is_held_against_its_source_in_whatever_order_they_are_named() {
         let verified = bench.run(&["verify", "--all"]);
         assert_eq!((verified.status, verified.stdout.matches("\nVERIFIED").count()), (0, 4), "{}", verified.stdout);
         assert_eq!(verified.stdout.matches("continuation: the tokens").count(), 2, "{}", verified.stdout);
+    }
+}
+
+#[test]
+fn a_run_that_is_refused_here_may_be_in_the_store() {
+    let source = Bench::quick();
+    let mut oracle = Synth::new("capture-only");
+    oracle.of_run("oracle", "5a5a");
+    // Only a replay follows: what else names a continuation is not asked.
+    let mut named = Synth::new("capture-only");
+    named.of_run("named", "named");
+    for n in 0..3 {
+        named.run["requests"][n]["continuation"] =
+            json!({ "run_id": "bad", "request_id": format!("synth-common-replay-p{n}") });
+    }
+    named.rewitness();
+    for (name, synth) in [
+        ("oracle", oracle),
+        ("bad", replay("common-replay", "bad", "oracle")),
+        ("follower", replay("self-replay", "follower", "bad")),
+        ("named", named),
+    ] {
+        synth.write(&source.path(name));
+    }
+    for order in [
+        ["oracle", "bad", "follower", "named"],
+        ["named", "follower", "oracle", "bad"],
+        ["bad", "named", "follower", "oracle"],
+    ] {
+        let bench = Bench::quick();
+        // Its course was nowhere then.
+        bench.seal(&source.path("bad"));
+        let mut command = vec![PathBuf::from("seal"), PathBuf::from("--json")];
+        command.extend(order.map(|name| source.path(name)));
+        let sealed = bench.run(&command);
+        let refused: Vec<&str> = sealed
+            .json()
+            .iter()
+            .zip(order)
+            .filter(|(line, _)| line["status"] == "refused")
+            .map(|(_, name)| name)
+            .collect();
+        let mut expected: Vec<&str> = order.into_iter().filter(|name| ["bad", "follower"].contains(name)).collect();
+        expected.sort_by_key(|name| order.iter().position(|other| other == name));
+        assert_eq!(refused, expected, "{}", sealed.stdout);
     }
 }
 

@@ -11,7 +11,7 @@ use witnessmark::meter::Meter;
 use witnessmark::seal::{Batch, Outcome};
 use witnessmark::store::Store;
 
-use crate::support::{Bench, copy_folder, embedded, files, listing};
+use crate::support::{Bench, assert_unchanged, copy_folder, embedded, files, listing};
 
 /// Acts that nothing stands behind: enough for a log.
 fn grow(store: &Store, count: u16) {
@@ -217,7 +217,7 @@ fn holes_are_not_read() {
     write_log(&bench, b"", 1 << 33, 3);
     fs::File::options().write(true).open(&entries).unwrap().set_len(1 << 33).unwrap();
     let run = bench.run(&["log", "show"]);
-    assert_eq!((run.status, run.refused()), (2, vec!["limit-exceeded".to_owned()]), "{}", run.stderr);
+    assert_eq!((run.status, run.refused()), (2, vec!["log-inconsistent".to_owned()]), "{}", run.stderr);
     write_log(&bench, b"", 1 << 40, 1 << 40);
     fs::File::options().write(true).open(&entries).unwrap().set_len(1 << 40).unwrap();
     let run = bench.run(&["log", "show"]);
@@ -447,8 +447,15 @@ fn nothing_is_published_over_another_log() {
     fs::remove_file(dir.join("tile/0/000.p/4")).unwrap();
     fs::create_dir(bench.folder.path().join("linked")).unwrap();
     std::os::unix::fs::symlink(log.join("tile"), bench.folder.path().join("linked/tile")).unwrap();
+    fs::write(log.join("tile/.new-abc"), "an append at work").unwrap();
+    let before = listing(&bench.store());
     assert_eq!(publish("linked"), (2, vec!["not-a-regular-file".to_owned()]));
-    assert_eq!(Log::load(&store).unwrap().check_tiles(&store).unwrap(), [], "the store is as it was");
+    assert_unchanged(&bench.store(), &before);
+    assert!(!log.join("tile/entries").exists());
+    fs::rename(log.join("checkpoint"), log.join("moved")).unwrap();
+    std::os::unix::fs::symlink("moved", log.join("checkpoint")).unwrap();
+    assert_eq!(publish("elsewhere"), (2, vec!["not-a-regular-file".to_owned()]));
+    fs::rename(log.join("moved"), log.join("checkpoint")).unwrap();
     // Another store's log, of the same size.
     let other = Bench::new();
     let there = Store::create(&other.store(), "01".repeat(16)).unwrap();
@@ -483,6 +490,21 @@ fn what_others_signed_beside_it_stays() {
     assert_eq!(publish("key.pub").status, 0);
     assert_eq!(fs::read_to_string(&checkpoint).unwrap(), cosigned);
     assert_eq!(left.map(|file| file.exists()), [false, false, true]);
+    // Signed once more, by another key: then both have signed it.
+    bench.run(&["log", "sign", "--key", "other"]);
+    assert_eq!(publish("other.pub").status, 0);
+    let all = fs::read_to_string(&checkpoint).unwrap();
+    assert!(all.starts_with(&cosigned) && all.len() > cosigned.len(), "{all}");
+    for key in ["key.pub", "other.pub"] {
+        let run = bench.run(&["verify", "--checkpoint", "web/checkpoint", "--verifier-key", key]);
+        assert_eq!(run.status, 0, "{}", run.stdout);
+    }
+    // A signature that does not hold spoils the note for its key, and goes.
+    let line = all.lines().last().unwrap();
+    fs::write(&checkpoint, all.replace(line, &line.replace(|c: char| c.is_ascii_digit(), "A"))).unwrap();
+    assert_eq!(publish("other.pub").status, 0);
+    let run = bench.run(&["verify", "--checkpoint", "web/checkpoint", "--verifier-key", "other.pub"]);
+    assert_eq!(run.status, 0, "{}", run.stdout);
     grow(&store, 1);
     bench.run(&["log", "sign", "--key", "key"]);
     assert_eq!(publish("key.pub").status, 0);
