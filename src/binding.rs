@@ -203,12 +203,10 @@ pub struct Continuation {
 /// What the run that a replay names generated for a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Course {
-    /// The run is not there, or never ended
+    /// The run is not there, never ended, or has no such request, as what was cut from one may not
     Unseen,
     /// It may be there: who looks it up asks again when all captures are
     Later,
-    /// It has no such request
-    NoRequest,
     /// Its output
     Tokens(Vec<TokenId>),
 }

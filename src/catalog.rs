@@ -328,7 +328,7 @@ impl<'a> Catalog<'a> {
         let manifest = self.by_run_id(run_id).and_then(|capture| self.manifest(capture)).filter(ended);
         let Some(run) = manifest.and_then(|manifest| self.run(&manifest)) else { return Course::Unseen };
         let request = run.requests.into_iter().find(|request| request.request_id == request_id);
-        request.map_or(Course::NoRequest, |request| Course::Tokens(request.output_token_ids))
+        request.map_or(Course::Unseen, |request| Course::Tokens(request.output_token_ids))
     }
 
     /// Rows of this store's runs, but for `own`, that carry one of `digests` for their scores. Reads rows shards one by one, so it is only asked

@@ -34,7 +34,7 @@ pub(super) fn check(bench: &mut Bench<'_>) {
         };
         let output = &request.output_token_ids;
         if let Some(tokens) = &continuation.token_ids {
-            bench.findings.refusals.extend(departs(request.key, "its own continuation", Some(tokens), output));
+            bench.findings.refusals.extend(departs(request.key, "its own continuation", tokens, output));
         }
         let Some((source, name)) = &continuation.source else { continue };
         // What a run generated is no evidence for itself.
@@ -45,8 +45,7 @@ pub(super) fn check(bench: &mut Bench<'_>) {
                 continue;
             }
             Course::Later => continue,
-            Course::NoRequest => None,
-            Course::Tokens(tokens) => Some(tokens.as_slice()),
+            Course::Tokens(tokens) => tokens,
         };
         bench.findings.refusals.extend(departs(
             request.key,
@@ -63,18 +62,14 @@ pub fn unseen(source: &str) -> Note {
     Note { kind: NoteKind::DeclaredNotSeen, text: format!("continuation: the tokens of run {source}") }
 }
 
-/// The refusal of a replay whose `output` is not `course`, the tokens of `what`; of one that follows what is not there where there are none.
+/// The refusal of a replay whose `output` is not `course`, the tokens of `what`.
 #[must_use]
-pub fn departs(request: RequestKey, what: &str, course: Option<&[TokenId]>, output: &[TokenId]) -> Option<Refusal> {
-    let found = match course {
-        None => "no such request there".to_owned(),
-        Some(course) if course == output => return None,
-        Some(course) => {
-            let same = course.iter().zip(output).take_while(|(a, b)| a == b).count();
-            format!("{} tokens, the first {same} of them equal", output.len())
-        }
-    };
-    let tokens = course.map_or(String::new(), |course| format!("{} ", course.len()));
-    let expected = format!("the {tokens}tokens of {what}");
+pub fn departs(request: RequestKey, what: &str, course: &[TokenId], output: &[TokenId]) -> Option<Refusal> {
+    if course == output {
+        return None;
+    }
+    let same = course.iter().zip(output).take_while(|(a, b)| a == b).count();
+    let expected = format!("the {} tokens of {what}", course.len());
+    let found = format!("{} tokens, the first {same} of them equal", output.len());
     Some(Refusal::new(Rule::ContinuationMismatch, Subject::Request(request), expected, found))
 }

@@ -121,7 +121,7 @@ impl Siblings {
         match self.runs.get(follower.run.as_str()) {
             Some(outputs) if self.stands(outputs.slot, standing, stored) => {
                 let output = outputs.by_request.get(&follower.request);
-                output.map_or(Course::NoRequest, |output| Course::Tokens(output.clone()))
+                output.map_or(Course::Unseen, |output| Course::Tokens(output.clone()))
             }
             Some(_) => stored(&follower.run, &follower.request),
             None => Course::Unseen,
@@ -147,11 +147,7 @@ pub(super) struct Standing(BTreeMap<usize, bool>);
 
 impl Follower {
     fn departs(&self, course: &Course) -> Option<Refusal> {
-        let tokens = match course {
-            Course::Unseen | Course::Later => return None,
-            Course::NoRequest => None,
-            Course::Tokens(tokens) => Some(tokens.as_slice()),
-        };
+        let Course::Tokens(tokens) = course else { return None };
         departs(self.key, &format!("request {} of run {}", self.request, self.run), tokens, &self.output)
     }
 }

@@ -1391,8 +1391,8 @@ fn a_replay_of_what_is_not_there_and_of_a_run_that_never_ended() {
     lost.run["run_id"] = json!("lost");
     lost.write(&bench.path("lost"));
     let run = bench.try_seal(&bench.path("lost"));
-    assert_eq!((run.status, run.refused()), (2, vec!["continuation-mismatch".to_owned()]), "{}", run.stderr);
-    assert!(run.stderr.contains("no such request there"), "{}", run.stderr);
+    // What was cut from a run has not all of its requests: not seen, and not refused.
+    assert_eq!((run.status, run.stderr.contains("continuation: the tokens")), (0, true), "{}", run.stderr);
 }
 
 #[test]
