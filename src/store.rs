@@ -37,6 +37,12 @@ const COPY_STEP: usize = 64 << 10;
 /// The most that is set aside for a file before it is read.
 const MAX_GUESS: u64 = 1 << 20;
 
+/// Whether a path without links lies in a store.
+#[must_use]
+pub fn is_in_store(real: &Path) -> bool {
+    real.ancestors().any(|folder| folder.join(STORE_FILE).is_file())
+}
+
 /// What keeps a store from answering. Not a refusal: nothing is known about the evidence.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {

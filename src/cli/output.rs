@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use super::CliError;
-use crate::store::{NEW, STORE_FILE, sync_folder, unnamed, write_durably};
+use crate::store::{NEW, is_in_store, sync_folder, unnamed, write_durably};
 
 /// Whoever may read the folder may read the file: the process's umask decides.
 pub(super) const FOR_ALL: u32 = 0o666;
@@ -83,17 +83,12 @@ impl Write for Output {
 /// Writes a file, or writes it again: what is there is replaced, but not in a store.
 pub(super) fn rewrite(target: &Path, bytes: &[u8]) -> Result<(), CliError> {
     match fs::symlink_metadata(target) {
-        Ok(there) if there.is_file() && in_store(target) => {
+        Ok(there) if there.is_file() && target.canonicalize().is_ok_and(|real| is_in_store(&real)) => {
             Err(CliError::Failed(format!("cannot write {}: it is a file of a store", target.display())))
         }
         Ok(there) if there.is_file() => Ok(write_durably(target, bytes, true)?),
         _ => Output::write(target, FOR_ALL, bytes),
     }
-}
-
-/// Whether a file that is there lies in a store.
-fn in_store(path: &Path) -> bool {
-    path.canonicalize().is_ok_and(|path| path.ancestors().any(|folder| folder.join(STORE_FILE).is_file()))
 }
 
 fn folder(path: &Path) -> &Path {

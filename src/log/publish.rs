@@ -11,15 +11,13 @@ use walkdir::WalkDir;
 
 use super::Log;
 use super::checkpoint::CHECKPOINT;
-use crate::canon::document;
 use crate::id::long;
-use crate::manifest::Entry;
 use crate::merkle::tile::{Levels, Tile, WIDTH};
 use crate::meter::Meter;
 use crate::note::{Checkpoint, MAX_NOTE, Note, VerifierKey};
 use crate::refusal::{Refusal, Rule, Subject};
 use crate::store::{
-    Fault, Found, NEW, STORE_FILE, Store, StoreError, io_error, open_regular, sync_folder, write_durably,
+    Fault, Found, NEW, Store, StoreError, io_error, is_in_store, open_regular, sync_folder, write_durably,
 };
 
 /// More than any tile or bundle of a published log has: 256 entries of 65,535 bytes, each behind its length.
@@ -103,7 +101,7 @@ pub fn publish(
         }
         folder.put(&tile.path(), &levels.bytes(&tile).unwrap_or_default())?;
         if tile.level == 0 {
-            let bundle = log.bundle(&tile)?;
+            let bundle = log.bundle(store, &tile)?;
             folder.put(&tile.entries_path(), &bundle)?;
             meter.add(long(bundle.len()));
         }
@@ -126,12 +124,13 @@ fn joined(before: Option<&[u8]>, note: &[u8], key: Option<&VerifierKey>) -> Vec<
 
 impl Log {
     /// The entries of a tile of level 0, each behind its length: two bytes, big-endian.
-    fn bundle(&self, tile: &Tile) -> Result<Vec<u8>, Fault> {
+    fn bundle(&self, store: &Store, tile: &Tile) -> Result<Vec<u8>, Fault> {
         let first = usize::try_from(tile.index).ok().and_then(|index| index.checked_mul(WIDTH));
         let entries = first.and_then(|first| self.entries.get(first..)?.get(..tile.width)).unwrap_or_default();
         let mut bundle = Vec::new();
         for (entry, n) in entries.iter().zip(first.unwrap_or_default()..) {
-            let bytes = encode(entry)?;
+            // A line of the log is the canonical form of its entry: nothing else is loaded without a refusal.
+            let bytes = super::encode(store, entry)?;
             let len = u16::try_from(bytes.len()).map_err(|_| {
                 let expected = format!("at most {} bytes, as an entry bundle has them", u16::MAX);
                 let found = format!("{} bytes", bytes.len());
@@ -142,11 +141,6 @@ impl Log {
         }
         Ok(bundle)
     }
-}
-
-/// A line of the log is the canonical form of its entry: nothing else is loaded without a refusal.
-fn encode(entry: &Entry) -> Result<Vec<u8>, StoreError> {
-    document::encode(entry).map_err(|source| StoreError::Document { path: "log/entries".into(), source })
 }
 
 /// A folder that a log is published into, by one at a time.
@@ -174,7 +168,7 @@ impl Folder {
             return Err(refuse("it leads out of a folder that is not there"));
         }
         let real = there.canonicalize().map_err(io_error("look at", there))?;
-        if real.ancestors().any(|folder| folder.join(STORE_FILE).is_file()) {
+        if is_in_store(&real) {
             return Err(refuse("it is in a store, where a log is kept and not published"));
         }
         fs::create_dir_all(shown).map_err(io_error("make", shown))?;

@@ -39,20 +39,10 @@ pub(super) fn check(bench: &mut Bench<'_>) {
         let Some((source, name)) = &continuation.source else { continue };
         // What a run generated is no evidence for itself.
         let course = if *source == run.run_id { Course::Unseen } else { (bench.evidence.continuations)(source, name) };
-        let tokens = match &course {
-            Course::Unseen => {
-                bench.findings.notes.push(unseen(source));
-                continue;
-            }
-            Course::Later => continue,
-            Course::Tokens(tokens) => tokens,
-        };
-        bench.findings.refusals.extend(departs(
-            request.key,
-            &format!("request {name} of run {source}"),
-            tokens,
-            output,
-        ));
+        if course == Course::Unseen {
+            bench.findings.notes.push(unseen(source));
+        }
+        bench.findings.refusals.extend(departs_from(request.key, (source, name), &course, output));
     }
 }
 
@@ -62,9 +52,19 @@ pub fn unseen(source: &str) -> Note {
     Note { kind: NoteKind::DeclaredNotSeen, text: format!("continuation: the tokens of run {source}") }
 }
 
-/// The refusal of a replay whose `output` is not `course`, the tokens of `what`.
+/// The refusal of a replay whose `output` is not the course of the request that it follows, a run and one of its requests; none where that was not seen.
 #[must_use]
-pub fn departs(request: RequestKey, what: &str, course: &[TokenId], output: &[TokenId]) -> Option<Refusal> {
+pub fn departs_from(
+    request: RequestKey,
+    (run, name): (&str, &str),
+    course: &Course,
+    output: &[TokenId],
+) -> Option<Refusal> {
+    let Course::Tokens(tokens) = course else { return None };
+    departs(request, &format!("request {name} of run {run}"), tokens, output)
+}
+
+fn departs(request: RequestKey, what: &str, course: &[TokenId], output: &[TokenId]) -> Option<Refusal> {
     if course == output {
         return None;
     }

@@ -10,7 +10,7 @@ use crate::binding::{Course, Request, Run};
 use crate::id::{RequestKey, RowKey, TokenId};
 use crate::refusal::{Findings, Refusal};
 use crate::row::{Row, claims};
-use crate::rule::continuation_mismatch::{departs, unseen};
+use crate::rule::continuation_mismatch::{departs_from, unseen};
 
 /// The captures of a batch, as far as others ask about them.
 #[derive(Default)]
@@ -147,7 +147,6 @@ pub(super) struct Standing(BTreeMap<usize, bool>);
 
 impl Follower {
     fn departs(&self, course: &Course) -> Option<Refusal> {
-        let Course::Tokens(tokens) = course else { return None };
-        departs(self.key, &format!("request {} of run {}", self.request, self.run), tokens, &self.output)
+        departs_from(self.key, (&self.run, &self.request), course, &self.output)
     }
 }

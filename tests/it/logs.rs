@@ -29,6 +29,15 @@ fn store(bench: &Bench) -> Store {
     Store::create(&bench.store(), "00".repeat(16)).unwrap()
 }
 
+/// A store with a log of so many entries, signed by the key `key`.
+fn signed(bench: &Bench, entries: u16) -> Store {
+    let store = store(bench);
+    grow(&store, entries);
+    bench.run(&["log", "keygen", "-o", "key"]);
+    assert_eq!(bench.run(&["log", "sign", "--key", "key"]).status, 0);
+    store
+}
+
 #[test]
 fn growth_is_proved_and_checked_offline() {
     let bench = Bench::new();
@@ -405,16 +414,13 @@ fn what_is_published_is_read_with_nothing_else() {
 #[test]
 fn nothing_is_published_over_another_log() {
     let bench = Bench::new();
-    let store = store(&bench);
+    let store = signed(&bench, 3);
     let dir = bench.folder.path().join("web");
     let publish = |dir: &str| {
         let run = bench.run(&["log", "publish", dir]);
         (run.status, run.refused())
     };
     let inconsistent = || (2, vec!["log-inconsistent".to_owned()]);
-    grow(&store, 3);
-    bench.run(&["log", "keygen", "-o", "key"]);
-    bench.run(&["log", "sign", "--key", "key"]);
     let log = bench.store().join("log");
     std::os::unix::fs::symlink(&log, bench.folder.path().join("link")).unwrap();
     for inside in
@@ -470,12 +476,8 @@ fn nothing_is_published_over_another_log() {
 #[test]
 fn what_others_signed_beside_it_stays() {
     let bench = Bench::new();
-    let store = store(&bench);
-    grow(&store, 2);
-    for key in ["key", "other"] {
-        bench.run(&["log", "keygen", "-o", key]);
-    }
-    bench.run(&["log", "sign", "--key", "key"]);
+    let store = signed(&bench, 2);
+    bench.run(&["log", "keygen", "-o", "other"]);
     let publish = |key: &str| bench.run(&["log", "publish", "web", "--verifier-key", key]);
     let run = publish("other.pub");
     assert_eq!((run.status, run.refused()), (2, vec!["signature-invalid".to_owned()]));
@@ -514,10 +516,7 @@ fn what_others_signed_beside_it_stays() {
 #[test]
 fn who_publishes_at_once_publishes_one_after_the_other() {
     let bench = Bench::new();
-    let store = store(&bench);
-    grow(&store, 250);
-    bench.run(&["log", "keygen", "-o", "key"]);
-    bench.run(&["log", "sign", "--key", "key"]);
+    let store = signed(&bench, 250);
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
@@ -539,9 +538,7 @@ fn who_publishes_at_once_publishes_one_after_the_other() {
 #[test]
 fn a_log_that_grew_and_was_signed_while_it_was_read_is_not_refused() {
     let bench = Bench::new();
-    let store = store(&bench);
-    grow(&store, 3);
-    bench.run(&["log", "keygen", "-o", "key"]);
+    let store = signed(&bench, 3);
     let read = Log::load(&store).unwrap();
     grow(&store, 1);
     bench.run(&["log", "sign", "--key", "key"]);
