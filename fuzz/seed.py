@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Fills fuzz/corpus/ with real files: seed.py STORE (a store sealed from corpora/smollm2-h200-cut, or any other)."""
-import json, pathlib, sys
+import json, pathlib, subprocess, sys, tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 VECTORS = HERE.parent / "corpora/vectors"
@@ -33,6 +33,18 @@ def words():
     (HERE / "corpus/words.dict").write_text("".join(f'"{word}"\n' for word in sorted(found)))
 
 
+def bundles(store, entries):
+    """Bundles of every capture and every result of the log; of what is large, the header and what else fits an input."""
+    program = HERE.parent / "target/release/witnessmark"
+    with tempfile.TemporaryDirectory() as folder:
+        for number, entry in enumerate(entries):
+            name = {"seal": "capture", "qualify": "subject"}.get(entry["act"])
+            if name:
+                bundle = pathlib.Path(folder) / str(number)
+                subprocess.run([program, "--quiet", "--store", store, "bundle", entry[name], "--output", bundle], check=True)
+                put("bundle", f"{entry['act']}-{number}", bundle.read_bytes()[:12000])
+
+
 def main(store):
     words()
     store = pathlib.Path(store)
@@ -55,8 +67,10 @@ def main(store):
     put("log", "real", head + b"\xff" + entries)
     put("log", "entries", b"\xff" + entries)
     put("documents", "head", head)
-    for line in entries.splitlines():
-        put("documents", "entry-" + json.loads(line)["act"], line)
+    parsed = [json.loads(line) for line in entries.splitlines()]
+    for line, entry in zip(entries.splitlines(), parsed):
+        put("documents", "entry-" + entry["act"], line)
+    bundles(store, parsed)
     for index, shard in enumerate(json.loads((VECTORS / "shards.json").read_text()).get("shards", [])):
         name = shard.get("file", "")
         if not name.startswith("scores"):

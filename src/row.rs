@@ -5,7 +5,7 @@
 //! Always holds: no floats, and the file's row order is no part of a record. See `specs/format-v1.md`, section 3.
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -203,7 +203,7 @@ pub struct FieldFault {
 
 /// Keeps one copy of each text that many rows share.
 #[derive(Default)]
-pub struct Interner(HashSet<Arc<str>>);
+pub struct Interner(BTreeSet<Arc<str>>);
 
 impl Interner {
     /// The shared copy of `text`.

@@ -16,10 +16,10 @@ fuzz_target!(|bytes: &[u8]| {
     if let Some(receipt) = Receipt::parse(bytes) {
         assert_eq!(receipt.encode().as_deref(), Ok(bytes));
     }
-    if let Ok(note) = Note::parse(bytes) {
-        if let Ok(checkpoint) = Checkpoint::parse(note.text()) {
-            assert_eq!(Checkpoint::parse(&checkpoint.encode()).as_ref(), Ok(&checkpoint));
-        }
+    if let Ok(note) = Note::parse(bytes)
+        && let Ok(checkpoint) = Checkpoint::parse(note.text())
+    {
+        assert_eq!(Checkpoint::parse(&checkpoint.encode()).as_ref(), Ok(&checkpoint));
     }
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(key) = VerifierKey::parse(text) {

@@ -29,6 +29,7 @@ use witnessmark::store::Store;
 use witnessmark::verify::{Depth, Options, verify};
 use witnessmark_fuzz::{Frame, mutate};
 
+#[allow(clippy::disallowed_methods, reason = "a fuzz target has no command line of its own")]
 static GOOD: LazyLock<[Forge; 2]> = LazyLock::new(|| {
     let good = ["self-replay", "capture-only"].map(|mode| {
         let mut synth = Synth::shaped(mode, 7, 2, 3);

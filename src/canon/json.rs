@@ -7,7 +7,7 @@
 #![deny(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// The deepest nesting that is read.
@@ -205,7 +205,7 @@ fn is_canonical_integer(text: &str) -> bool {
 }
 
 /// Whether a key stands among the members already. `folded` is filled, with their keys, only once they are many.
-fn is_twice(key: &str, members: &[(String, Json)], folded: &mut HashSet<String>) -> bool {
+fn is_twice(key: &str, members: &[(String, Json)], folded: &mut BTreeSet<String>) -> bool {
     const FEW: usize = 16;
     if members.len() < FEW {
         return members.iter().any(|(other, _)| other.eq_ignore_ascii_case(key));
@@ -310,7 +310,7 @@ impl Parser<'_> {
     fn object(&mut self, depth: usize) -> Result<Json, JsonError> {
         self.expect(b'{')?;
         let mut members = Vec::new();
-        let mut folded = HashSet::new();
+        let mut folded = BTreeSet::new();
         self.space();
         if self.eat(b'}') {
             return Ok(Json::Object(members));
