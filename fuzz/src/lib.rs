@@ -73,13 +73,33 @@ fn tokens(text: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
     let edges: Vec<usize> = (0..text.len()).filter(|&at| b"{}[]:,=\"\n ".contains(&text[at])).collect();
     let at = *rng.choice(&edges)? + usize::from(rng.bool());
     let (before, after) = text.split_at(at);
-    match rng.u8(..8) {
+    match rng.u8(..10) {
         0 => Some(before.to_vec()),
         1 => {
             let to = *rng.choice(&edges)?;
             (to > at).then(|| [before, &text[to..]].concat())
         }
-        2 | 3 => Some([before, rng.choice([" ", "\n", "\t", "\r", "  "])?.as_bytes(), after].concat()),
+        // Escapes, whole, halved and wrong, at any place: most places are in strings.
+        2 | 3 => {
+            let (before, after) = text.split_at(rng.usize(..=text.len()));
+            let any = [
+                r"\n",
+                r"\/",
+                r"\x",
+                r"\u00E9",
+                r"\u0000",
+                r"\u12",
+                r"\uzzzz",
+                r"\ud83d",
+                r"\ude00",
+                "\u{1f600}",
+                "\u{1}",
+                "\\",
+            ];
+            let escapes: String = (0..rng.usize(1..6)).map(|_| any[rng.usize(..any.len())]).collect();
+            Some([before, escapes.as_bytes(), after].concat())
+        }
+        4 | 5 => Some([before, rng.choice([" ", "\n", "\t", "\r", "  "])?.as_bytes(), after].concat()),
         _ => {
             let any = [
                 "{", "}", "[", "]", ":", ",", "\"", "null", "true", "-1", "1.5", "1e99", "[]", "{}", "\"x\"", "\\u",
