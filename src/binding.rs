@@ -200,15 +200,38 @@ pub struct Continuation {
     pub token_ids: Option<Vec<TokenId>>,
 }
 
-/// What the run that a replay names generated for a request.
+/// What an output is to the run that a replay names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Course {
     /// The run is not there, never ended, or has no such request, as what was cut from one may not
     Unseen,
     /// It may be there: who looks it up asks again when all captures are
     Later,
-    /// Its output
-    Tokens(Vec<TokenId>),
+    /// What the run generated for the request, or one of the captures that have its run id
+    Followed,
+    /// Something else; this is what the run generated
+    Left(Vec<TokenId>),
+}
+
+impl Course {
+    /// What `output` is to what a run `generated`.
+    #[must_use]
+    pub fn of(output: &[TokenId], generated: &[TokenId]) -> Self {
+        if output == generated { Self::Followed } else { Self::Left(generated.to_vec()) }
+    }
+
+    /// What an output is to one of two runs of the same id: to the one that it follows, or else to the one that was seen, the first of both.
+    #[must_use]
+    pub fn or(self, other: impl FnOnce() -> Self) -> Self {
+        match self {
+            Self::Followed => self,
+            Self::Unseen | Self::Later => other(),
+            Self::Left(_) => match other() {
+                Self::Followed => Self::Followed,
+                _ => self,
+            },
+        }
+    }
 }
 
 /// One request of a run.

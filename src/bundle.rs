@@ -15,10 +15,12 @@ use crate::catalog::{
 use crate::digest::Sha256;
 use crate::id::{CaptureId, ObjectId, long};
 use crate::log::Log;
-use crate::manifest::{Act, BUNDLE_SCHEMA, BundleHeader, BundledObject, Entry, MAX_DOCUMENT, Manifest, ProvedEntry};
+use crate::manifest::{
+    Act, BUNDLE_SCHEMA, BundleHeader, BundledObject, Document, DocumentAct, Entry, MAX_DOCUMENT, Manifest, ProvedEntry,
+};
 use crate::meter::Meter;
 use crate::proof::check_header;
-use crate::qualify::Recorded;
+use crate::qualify::{Recorded, parse_result};
 use crate::refusal::{Refusal, Rule, Subject};
 use crate::store::{Fault, Found, Span, Store, StoreError, io_error, open_regular};
 
@@ -54,11 +56,19 @@ impl Named {
                 let (_, bytes) = store.open_object(&id, None, "manifest")?;
                 Ok(Self::manifest(id, bytes, read_manifest(store, &id, capture)?))
             }
-            Act::Document(_, document) => {
+            Act::Document(act, document) => {
                 let bytes = read_document(store, &document)?;
-                Ok(Self { objects: vec![(document.object, long(bytes.len()))], manifest: None })
+                Self::document(act, &document, &bytes).map_err(Fault::Refused)
             }
         }
+    }
+
+    /// A document whose digests are known to be right. A result must be one: whoever has it looks into it with whatever is asked of a store.
+    fn document(act: DocumentAct, document: &Document, bytes: &[u8]) -> Result<Self, Refusal> {
+        if act == DocumentAct::Qualify {
+            parse_result(document, bytes)?;
+        }
+        Ok(Self { objects: vec![(document.object, long(bytes.len()))], manifest: None })
     }
 
     fn manifest(id: ObjectId, bytes: u64, manifest: Manifest) -> Self {
@@ -319,26 +329,31 @@ pub fn unbundle(
     };
     let mut refusals = check_header(&header);
     let subject = Subject::File("the bundle's head".to_owned());
-    refusals.extend(check_own_head(store, &Log::load(store)?, &header.head, subject));
+    refusals.extend(check_own_head(store, &Log::load(store)?, &header.head, subject)?);
     if !refusals.is_empty() {
         return Ok(Err(refusals));
     }
-    let acts: BTreeMap<ObjectId, Act> =
-        header.entries.iter().map(|proved| (head_object(&proved.entry), proved.entry.act)).collect();
+    // Several entries may name one object, and each must be right about it.
+    let mut acts: BTreeMap<ObjectId, Vec<Act>> = BTreeMap::new();
+    for ProvedEntry { entry, .. } in &header.entries {
+        acts.entry(head_object(entry)).or_default().push(entry.act);
+    }
     header.objects.iter().for_each(|object| meter.expect(object.bytes));
     let mut staging = store.stage()?;
-    let mut named: BTreeMap<ObjectId, Named> = BTreeMap::new();
+    let mut named: BTreeMap<Act, Named> = BTreeMap::new();
     for object in &header.objects {
         if meter.is_stopped() {
             return Err(io_error("read", FILE)(io::ErrorKind::Interrupted.into()));
         }
         let mut part = input.by_ref().take(object.bytes);
-        let found = if let Some(act) = acts.get(&object.object).filter(|_| object.bytes <= MAX_DOCUMENT) {
+        let found = if let Some(acts) = acts.get(&object.object).filter(|_| object.bytes <= MAX_DOCUMENT) {
             let mut bytes = Vec::new();
             part.read_to_end(&mut bytes).map_err(io_error("read", FILE))?;
-            match arrived(act, object, &bytes) {
-                Ok(found) => drop(named.insert(object.object, found)),
-                Err(refusal) => refusals.push(refusal),
+            for &act in acts {
+                match arrived(&act, object, &bytes) {
+                    Ok(found) => drop(named.insert(act, found)),
+                    Err(refusal) => refusals.push(refusal),
+                }
             }
             (staging.add_bytes(&bytes, "write a document into the store")?, long(bytes.len()))
         } else {
@@ -360,9 +375,9 @@ pub fn unbundle(
         refusals.push(refuse(Rule::ObjectUnlisted, "nothing after the last object", "more bytes"));
     }
     if refusals.is_empty() {
-        let in_order = header.entries.iter().filter_map(|proved| named.get(&head_object(&proved.entry)));
-        refusals = check_listed(&header.objects, &implied(in_order));
-        if named.len() != acts.len() {
+        let in_order: Vec<&Named> = header.entries.iter().filter_map(|proved| named.get(&proved.entry.act)).collect();
+        refusals = check_listed(&header.objects, &implied(in_order.iter().copied()));
+        if in_order.len() < header.entries.len() {
             refusals.push(refuse(Rule::ObjectMissing, "what every entry names", "less"));
         }
     }
@@ -380,9 +395,9 @@ pub fn unbundle(
 fn arrived(act: &Act, object: &BundledObject, bytes: &[u8]) -> Result<Named, Refusal> {
     match act {
         Act::Seal(capture, id) => Ok(Named::manifest(*id, object.bytes, parse_manifest(bytes, id, *capture)?)),
-        Act::Document(_, document) => {
+        Act::Document(act, document) => {
             check_document(document, bytes)?;
-            Ok(Named { objects: vec![(document.object, object.bytes)], manifest: None })
+            Named::document(*act, document, bytes)
         }
     }
 }

@@ -5,12 +5,12 @@
 //! See `specs/format-v1.md`, section 9.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use crate::binding::{Course, MAX_RUN_JSON, Run};
 use crate::canon::document;
 use crate::digest::Sha256;
-use crate::id::{CaptureId, ObjectId, RowKey};
+use crate::id::{CaptureId, ObjectId, RowKey, TokenId};
 use crate::log::Log;
 use crate::manifest::{BundleHeader, Document, DocumentAct, Entry, Head, MAX_DOCUMENT, Manifest, REF_SCHEMA, Ref};
 use crate::near::did_you_mean;
@@ -103,7 +103,24 @@ pub struct Catalog<'a> {
     /// Refs that are not what they should be
     pub refusals: Vec<Refusal>,
     /// Held by the one who looks into a capture beside the one that is verified: its size is not known before
-    aside: Mutex<()>,
+    aside: Mutex<Aside>,
+}
+
+/// What is remembered of captures that were looked into beside others.
+#[derive(Default)]
+struct Aside {
+    /// All captures that ended, by the run ids that they have themselves
+    by_run: Option<BTreeMap<String, Vec<CaptureId>>>,
+    /// The one that was looked into last
+    last: Option<Outputs>,
+}
+
+/// What the run of a capture generated.
+struct Outputs {
+    capture: CaptureId,
+    /// None where it never ended: what it would have generated else is not known
+    run_id: Option<String>,
+    by_request: BTreeMap<String, Vec<TokenId>>,
 }
 
 impl<'a> Catalog<'a> {
@@ -134,7 +151,7 @@ impl<'a> Catalog<'a> {
         }
         for file in store.list(BUNDLES)?.into_iter().filter(|file| !file.starts_with(NEW)) {
             match read_header(store, &file) {
-                Ok(header) => catalog.import(&file, header),
+                Ok(header) => catalog.import(&file, header)?,
                 Err(Fault::Refused(refusal)) => catalog.refusals.push(refusal),
                 Err(Fault::Error(error)) => return Err(error),
             }
@@ -157,10 +174,11 @@ impl<'a> Catalog<'a> {
     }
 
     /// Takes over the entries of a bundle's header. One from this very log is also a head that somebody kept.
-    fn import(&mut self, file: &str, header: BundleHeader) {
+    fn import(&mut self, file: &str, header: BundleHeader) -> Result<(), StoreError> {
         let head = &header.head;
         let subject = || Subject::File(format!("{BUNDLES}/{file}"));
-        self.refusals.extend(check_own_head(self.store, &self.log, head, subject()));
+        let own = check_own_head(self.store, &self.log, head, subject())?;
+        self.refusals.extend(own);
         let refusals = check_header(&header);
         if refusals.is_empty() {
             self.refusals.extend(self.forked(&header, subject()));
@@ -174,6 +192,7 @@ impl<'a> Catalog<'a> {
             }));
         }
         self.refusals.extend(refusals.into_iter().map(|refusal| Refusal { subject: subject(), ..refusal }));
+        Ok(())
     }
 
     /// Two bundles of one log never show two histories of it.
@@ -319,16 +338,55 @@ impl<'a> Catalog<'a> {
         Ok(if refusals.is_empty() { Ok(runs) } else { Err(refusals) })
     }
 
-    /// The output of a request of the run that `run_id` names in this store.
+    /// What `output` is to a request of the run whose run id is `run_id`. A ref may name it, and only run.json says that it is that run: where a name
+    /// leads elsewhere, or the output left what it leads to, all captures are looked through.
     #[must_use]
-    pub fn continuation(&self, run_id: &str, request_id: &str) -> Course {
-        let _turn = self.aside.lock();
-        // What a run that never ended would have generated is not known.
-        let ended = |manifest: &Manifest| manifest.capture.complete;
-        let manifest = self.by_run_id(run_id).and_then(|capture| self.manifest(capture)).filter(ended);
-        let Some(run) = manifest.and_then(|manifest| self.run(&manifest)) else { return Course::Unseen };
-        let request = run.requests.into_iter().find(|request| request.request_id == request_id);
-        request.map_or(Course::Unseen, |request| Course::Tokens(request.output_token_ids))
+    pub fn course(&self, run_id: &str, request_id: &str, output: &[TokenId]) -> Course {
+        let mut aside = self.aside.lock().unwrap_or_else(PoisonError::into_inner);
+        let course = self
+            .by_run_id(run_id)
+            .map_or(Course::Unseen, |capture| self.course_of(&mut aside.last, capture, (run_id, request_id), output));
+        course.or(|| {
+            let Aside { by_run, last } = &mut *aside;
+            let same = by_run.get_or_insert_with(|| self.by_run()).get(run_id).into_iter().flatten();
+            same.fold(Course::Unseen, |course, &capture| {
+                course.or(|| self.course_of(last, capture, (run_id, request_id), output))
+            })
+        })
+    }
+
+    /// What `output` is to a request of a capture, if that is of the run `run_id`.
+    fn course_of(
+        &self,
+        last: &mut Option<Outputs>,
+        capture: CaptureId,
+        (run_id, request_id): (&str, &str),
+        output: &[TokenId],
+    ) -> Course {
+        if last.as_ref().is_none_or(|last| last.capture != capture) {
+            let (run_id, requests) =
+                self.ended(capture).map(|run| (Some(run.run_id), run.requests)).unwrap_or_default();
+            let outputs = requests.into_iter().map(|request| (request.request_id, request.output_token_ids));
+            *last = Some(Outputs { capture, run_id, by_request: outputs.collect() });
+        }
+        let same = last.as_ref().filter(|last| last.run_id.as_deref() == Some(run_id));
+        let generated = same.and_then(|last| last.by_request.get(request_id));
+        generated.map_or(Course::Unseen, |generated| Course::of(output, generated))
+    }
+
+    /// The run of a capture, if it ended.
+    fn ended(&self, capture: CaptureId) -> Option<Run> {
+        self.manifest(capture).filter(|manifest| manifest.capture.complete).and_then(|manifest| self.run(&manifest))
+    }
+
+    fn by_run(&self) -> BTreeMap<String, Vec<CaptureId>> {
+        let mut by_run: BTreeMap<String, Vec<CaptureId>> = BTreeMap::new();
+        for capture in self.captures() {
+            if let Some(run) = self.ended(capture) {
+                by_run.entry(run.run_id).or_default().push(capture);
+            }
+        }
+        by_run
     }
 
     /// Rows of this store's runs, but for `own`, that carry one of `digests` for their scores. Reads rows shards one by one, so it is only asked
@@ -466,17 +524,24 @@ pub fn parse_manifest(bytes: &[u8], id: &ObjectId, capture: CaptureId) -> Result
 }
 
 /// A head of this very store's origin is one that somebody kept: the log must begin with it.
-pub fn check_own_head(store: &Store, log: &Log, head: &Head, subject: Subject) -> Option<Refusal> {
+///
+/// # Errors
+/// When an entry cannot be encoded.
+pub fn check_own_head(store: &Store, log: &Log, head: &Head, subject: Subject) -> Result<Option<Refusal>, StoreError> {
     if head.origin != store.origin() || !log.refusals.is_empty() {
-        return None;
+        return Ok(None);
     }
-    let now = log.size_at(head.size).map(|size| size.root);
-    if now == Some(head.root) {
-        return None;
+    let refuse = |found: String| {
+        let Head { size, root, bytes, .. } = head;
+        let expected = format!("a log that begins with the {size} entries of root {root}, of {bytes} bytes");
+        Ok(Some(Refusal::new(Rule::LogInconsistent, subject, expected, found)))
+    };
+    match (log.size_at(head.size), log.bytes_at(store, head.size)?) {
+        (Some(now), _) if now.root != head.root => refuse(format!("root {}", now.root)),
+        (Some(_), Some(bytes)) if bytes.to_string() != head.bytes => refuse(format!("{bytes} bytes")),
+        (Some(_), Some(_)) => Ok(None),
+        _ => refuse("a shorter log".to_owned()),
     }
-    let found = now.map_or("a shorter log".to_owned(), |root| format!("root {root}"));
-    let expected = format!("a log that begins with the {} entries of root {}", head.size, head.root);
-    Some(Refusal::new(Rule::LogInconsistent, subject, expected, found))
 }
 
 fn read_header(store: &Store, file: &str) -> Result<BundleHeader, Fault> {

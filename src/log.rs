@@ -18,12 +18,11 @@ use std::os::unix::fs::FileExt as _;
 use self::lines::Lines;
 use crate::canon::document;
 use crate::digest::Sha256;
-use crate::id::Nanos;
-use crate::manifest::{Act, Document, DocumentAct, Entry, HEAD_SCHEMA, Head};
+use crate::id::{Nanos, long};
+use crate::manifest::{Act, Document, DocumentAct, Entry, HEAD_SCHEMA, Head, decimal};
 use crate::merkle::{Size, Tree, consistency_path, inclusion_path, leaf_hash, root_of};
-use crate::proof::{LOG_PROOF_SCHEMA, LogProof};
+use crate::proof::{HEAD_BYTES, LOG_PROOF_SCHEMA, LogProof, check_entry, entry_too_long};
 use crate::refusal::{Refusal, Rule, Subject};
-use crate::row::MAX_INT64;
 use crate::store::{Fault, Store, StoreError, io_error};
 
 const ENTRIES: &str = "log/entries";
@@ -33,8 +32,6 @@ const LOCK: &str = "log/lock";
 const MAX_LOG: u64 = 16 << 30;
 /// The largest head, in bytes.
 const MAX_HEAD: u64 = 64 << 10;
-/// The largest entry, in bytes.
-const MAX_ENTRY: usize = 64 << 10;
 /// Of entries that are longer than this on average, over-long ones that are to be named included, none is read.
 const FAR: u64 = 1 << 20;
 /// Of a log with more faults than this the rest is not read.
@@ -83,11 +80,15 @@ impl Log {
             }
         };
         let there = entries.as_ref().map_or(0, |(_, len)| *len);
-        let length = head.bytes.parse::<u64>().ok().filter(|length| length.to_string() == head.bytes);
-        let Some(covered) = length.filter(|covered| *covered <= there) else {
-            log.refuse(HEAD, &format!("{} bytes of entries", head.bytes), format!("{there} bytes"));
+        let Some(covered) = decimal(&head.bytes) else {
+            let subject = Subject::File(HEAD.to_owned());
+            log.refusals.push(Refusal::new(Rule::JsonNotCanonical, subject, HEAD_BYTES, format!("{:?}", head.bytes)));
             return Ok(log);
         };
+        if covered > there {
+            log.refuse(HEAD, &format!("{covered} bytes of entries"), format!("{there} bytes"));
+            return Ok(log);
+        }
         if covered > MAX_LOG {
             let (subject, expected) = (Subject::File(HEAD.to_owned()), format!("at most {MAX_LOG} bytes of entries"));
             log.refusals.push(Refusal::new(Rule::LimitExceeded, subject, expected, head.bytes));
@@ -151,10 +152,7 @@ impl Log {
             self.push(line.leaf);
             match line.text {
                 Some(text) => self.keep_entry(text, n),
-                None => {
-                    let (expected, found) = (format!("at most {MAX_ENTRY} bytes"), format!("{} bytes", line.bytes));
-                    self.refusals.push(Refusal::new(Rule::LimitExceeded, line_subject(n), expected, found));
-                }
+                None => self.refusals.push(entry_too_long(line.bytes, line_subject(n))),
             }
             n += 1;
         }
@@ -162,23 +160,15 @@ impl Log {
     }
 
     fn keep_entry(&mut self, line: &[u8], n: usize) {
-        let mut refuse = |rule, expected: &str, found: String| {
-            self.refusals.push(Refusal::new(rule, line_subject(n), expected, found));
-        };
         let entry = match Entry::decode(line) {
             Ok(entry) => entry,
             Err(error) => {
-                refuse(Rule::JsonNotCanonical, "a canonical entry", error.to_string());
+                let (expected, found) = ("a canonical entry", error.to_string());
+                self.refusals.push(Refusal::new(Rule::JsonNotCanonical, line_subject(n), expected, found));
                 return;
             }
         };
-        if entry.schema != entry.expected_schema() {
-            refuse(Rule::SchemaInvalid, &format!("schema {}", entry.expected_schema()), entry.schema.clone());
-        }
-        let at = entry.at.parse::<u64>().ok().filter(|&at| at <= MAX_INT64 && at.to_string() == entry.at);
-        if at.is_none() {
-            refuse(Rule::JsonNotCanonical, "at in decimal, from 0 to 2^63 − 1", format!("{:?}", entry.at));
-        }
+        self.refusals.extend(check_entry(&entry, &line_subject(n)));
         self.entries.push(entry);
     }
 
@@ -225,6 +215,18 @@ impl Log {
     pub fn size_at(&self, size: u64) -> Option<Size> {
         let leaves = self.leaves.get(..usize::try_from(size).ok()?)?;
         Some(Size { size, root: root_of(leaves) })
+    }
+
+    /// The bytes of the first `size` entries, line feeds included; none where there are fewer.
+    ///
+    /// # Errors
+    /// When one cannot be encoded.
+    pub fn bytes_at(&self, store: &Store, size: u64) -> Result<Option<u64>, StoreError> {
+        let Some(entries) = usize::try_from(size).ok().and_then(|size| self.entries.get(..size)) else {
+            return Ok(None);
+        };
+        let lengths = entries.iter().map(|entry| Ok(long(encode(store, entry)?.len()) + 1));
+        lengths.sum::<Result<u64, StoreError>>().map(Some)
     }
 
     /// The head document of the log as it is.

@@ -9,6 +9,7 @@ use crate::canon::document;
 use crate::canon::json::JsonError;
 use crate::digest::{Blake3, Sha256};
 use crate::id::{CaptureId, ObjectId};
+use crate::row::MAX_INT64;
 
 /// `schema` of a capture document.
 pub const CAPTURE_SCHEMA: &str = "witnessmark.capture/v1";
@@ -28,10 +29,18 @@ pub const REF_SCHEMA: &str = "witnessmark.ref/v1";
 pub const BUNDLE_SCHEMA: &str = "witnessmark.bundle/v1";
 /// The largest manifest or bundle header, in bytes.
 pub const MAX_DOCUMENT: u64 = 64 << 20;
+/// The largest entry of a log, in bytes.
+pub const MAX_ENTRY: usize = 64 << 10;
 /// The largest number of attachments.
 pub const MAX_ATTACHMENTS: usize = 65_536;
 /// The largest number of rows of a capture.
 pub const MAX_ROWS: u64 = (1 << 31) - 1;
+
+/// The number that a document has as text: in decimal, without more digits than it needs, from 0 to 2^63 − 1.
+#[must_use]
+pub fn decimal(text: &str) -> Option<u64> {
+    text.parse::<u64>().ok().filter(|&value| value <= MAX_INT64 && value.to_string() == text)
+}
 
 /// Whether a text is the origin of a log: 32 lower-case hexadecimal digits.
 #[must_use]

@@ -13,7 +13,9 @@ use crate::canon::json::Json;
 use crate::canon::scores::{Canonical, Dtype};
 use crate::digest::{Sha256, hex, unhex};
 use crate::id::{CaptureId, long};
-use crate::manifest::{BUNDLE_SCHEMA, BundleHeader, CAPTURE_SCHEMA, CaptureDocument, HEAD_SCHEMA, is_origin};
+use crate::manifest::{
+    BUNDLE_SCHEMA, BundleHeader, CAPTURE_SCHEMA, CaptureDocument, Entry, HEAD_SCHEMA, MAX_ENTRY, decimal, is_origin,
+};
 use crate::merkle::{Size, is_consistent, leaf_hash, root_from_inclusion};
 use crate::refusal::{Refusal, Rule, Subject};
 use crate::row::Row;
@@ -224,18 +226,45 @@ impl Proof {
     }
 }
 
+/// What `bytes` of a head must be.
+pub const HEAD_BYTES: &str = "bytes in decimal, from 0 to 2^63 − 1";
+
+/// Everything that is wrong with an entry by itself, but for its length.
+///
+/// # Refusals
+/// schema-invalid, json-not-canonical where `at` is no time.
+#[must_use]
+pub fn check_entry(entry: &Entry, subject: &Subject) -> Vec<Refusal> {
+    let mut refusals = Vec::new();
+    let mut refuse = |rule, expected: &str, found| {
+        refusals.push(Refusal::new(rule, subject.clone(), expected, found));
+    };
+    if entry.schema != entry.expected_schema() {
+        refuse(Rule::SchemaInvalid, &format!("schema {}", entry.expected_schema()), entry.schema.clone());
+    }
+    if decimal(&entry.at).is_none() {
+        refuse(Rule::JsonNotCanonical, "at in decimal, from 0 to 2^63 − 1", format!("{:?}", entry.at));
+    }
+    refusals
+}
+
+/// The refusal (limit-exceeded) of an entry of so many bytes.
+#[must_use]
+pub fn entry_too_long(bytes: u64, subject: Subject) -> Refusal {
+    Refusal::new(Rule::LimitExceeded, subject, format!("at most {MAX_ENTRY} bytes"), format!("{bytes} bytes"))
+}
+
 /// Everything that is wrong with a bundle's header by itself: schemas, and the proofs that its entries stand in its log.
 ///
 /// # Refusals
-/// schema-invalid, nothing-to-verify, proof-invalid, log-inconsistent where the head is not that of the entries, json-not-canonical where they
-/// are out of order.
+/// schema-invalid, limit-exceeded, nothing-to-verify, proof-invalid, log-inconsistent where the head is not that of the entries, json-not-canonical
+/// where they are out of order, or where a number is none.
 #[must_use]
 pub fn check_header(header: &BundleHeader) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     let file = "the bundle's header";
-    let entries = header.entries.iter().map(|proved| (proved.entry.schema.as_str(), proved.entry.expected_schema()));
     let schemas = [(header.schema.as_str(), BUNDLE_SCHEMA), (header.head.schema.as_str(), HEAD_SCHEMA)];
-    for (found, expected) in schemas.into_iter().chain(entries).filter(|(found, expected)| found != expected) {
+    for (found, expected) in schemas.into_iter().filter(|(found, expected)| found != expected) {
         refusals.push(refuse(Rule::SchemaInvalid, file, format!("schema {expected}"), found));
     }
     if header.entries.is_empty() {
@@ -256,6 +285,11 @@ pub fn check_header(header: &BundleHeader) -> Vec<Refusal> {
     let lines: Vec<Vec<u8>> =
         header.entries.iter().map(|proved| document::encode(&proved.entry).unwrap_or_default()).collect();
     for (proved, line) in header.entries.iter().zip(&lines) {
+        let subject = Subject::File(format!("entry {} of the log in the bundle's header", proved.index));
+        refusals.extend(check_entry(&proved.entry, &subject));
+        if line.len() > MAX_ENTRY {
+            refusals.push(entry_too_long(long(line.len()), subject));
+        }
         let root = root_from_inclusion(leaf_hash(line), proved.index, header.head.size, &proved.path);
         if root != Some(header.head.root) {
             let found = root.map_or("a path that does not fit".to_owned(), |root| root.to_string());
@@ -264,7 +298,10 @@ pub fn check_header(header: &BundleHeader) -> Vec<Refusal> {
         }
     }
     let known: u64 = lines.iter().map(|line| long(line.len()) + 1).sum();
-    let bytes = header.head.bytes.parse::<u64>().ok().filter(|bytes| bytes.to_string() == header.head.bytes);
+    let bytes = decimal(&header.head.bytes);
+    if bytes.is_none() {
+        refusals.push(refuse(Rule::JsonNotCanonical, file, HEAD_BYTES, format!("{:?}", header.head.bytes)));
+    }
     let whole = long(lines.len()) == header.head.size;
     // Of entries that are not proved nothing follows for the head.
     if refusals.is_empty() && !bytes.is_some_and(|bytes| if whole { bytes == known } else { bytes > known }) {

@@ -380,11 +380,19 @@ pub fn recorded(catalog: &Catalog<'_>, name: &str) -> Result<Vec<Recorded>, Faul
 /// What a document can be refused for; json-not-canonical where it is no result.
 pub fn read_result(catalog: &Catalog<'_>, document: &Document) -> Result<Recorded, Fault> {
     let bytes = read_document(catalog.store(), document)?;
-    let result: ResultDocument = document::decode(&bytes).map_err(|error| {
-        let subject = Subject::Object(document.object, "result".to_owned());
-        Fault::Refused(Refusal::new(Rule::JsonNotCanonical, subject, "a canonical result", error.to_string()))
-    })?;
+    let result = parse_result(document, &bytes).map_err(Fault::Refused)?;
     Ok(Recorded { document: *document, result, bytes })
+}
+
+/// The result in the bytes of a document whose digests are known to be right.
+///
+/// # Refusals
+/// json-not-canonical where it is none.
+pub fn parse_result(document: &Document, bytes: &[u8]) -> Result<ResultDocument, Refusal> {
+    document::decode(bytes).map_err(|error| {
+        let subject = Subject::Object(document.object, "result".to_owned());
+        Refusal::new(Rule::JsonNotCanonical, subject, "a canonical result", error.to_string())
+    })
 }
 
 /// The spec that a result cites, from the store.

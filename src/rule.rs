@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::binding::{Course, Request, Run};
 use crate::digest::Sha256;
 use crate::facts::Facts;
-use crate::id::{RequestKey, RowKey};
+use crate::id::{RequestKey, RowKey, TokenId};
 use crate::refusal::{Findings, Rule, Subject};
 use crate::row::Row;
 use crate::spec::Spec;
@@ -196,8 +196,8 @@ pub struct ScoreEvidence<'a> {
     pub f32_sha256: Option<Sha256>,
 }
 
-/// Looks up the output of a request of another run.
-pub type Continuations<'a> = dyn Fn(&str, &str) -> Course + Sync + 'a;
+/// Holds an output against a request of another run, by its run id and request id.
+pub type Continuations<'a> = dyn Fn(&str, &str, &[TokenId]) -> Course + Sync + 'a;
 
 /// Finds rows of other runs that carry one of these digests for their scores: which run, and which row.
 pub type Elsewhere<'a> = dyn Fn(&BTreeSet<[u8; 32]>) -> BTreeMap<[u8; 32], (String, RowKey)> + Sync + 'a;

@@ -17,7 +17,7 @@ use crate::canon::document;
 use crate::canon::json::JsonError;
 use crate::catalog::{Catalog, named, write_refs};
 use crate::digest::Sha256;
-use crate::id::{CaptureId, Nanos, ObjectId, long};
+use crate::id::{CaptureId, Nanos, ObjectId, TokenId, long};
 use crate::ingest::{self, Capture, Torn};
 use crate::log::Log;
 use crate::manifest::{
@@ -175,11 +175,11 @@ impl<'a> Batch<'a> {
         let name = name.map_or_else(|| capture.run.run_id.clone(), str::to_owned);
         let (store, lazy, siblings) = (self.store, &self.catalog, &self.siblings);
         let catalog = || lazy.get_or_init(|| Catalog::load(store)).as_ref().ok();
-        let continuations = |run: &str, request: &str| {
+        let continuations = |run: &str, request: &str, output: &[TokenId]| {
             if siblings.has(run) {
                 return Course::Later;
             }
-            catalog().map_or(Course::Unseen, |catalog| catalog.continuation(run, request))
+            catalog().map_or(Course::Unseen, |catalog| catalog.course(run, request, output))
         };
         let run_id = capture.run.run_id.clone();
         let elsewhere = |digests: &BTreeSet<[u8; 32]>| {
@@ -226,8 +226,8 @@ impl<'a> Batch<'a> {
     /// When something cannot be written. The log then has all entries of the batch or none.
     pub fn commit(self, at: Nanos) -> Result<Vec<Outcome>, SealError> {
         let Self { store, catalog, mut staging, siblings, mut slots, .. } = self;
-        let stored = |run: &str, request: &str| match catalog.get_or_init(|| Catalog::load(store)) {
-            Ok(catalog) => catalog.continuation(run, request),
+        let stored = |run: &str, request: &str, output: &[TokenId]| match catalog.get_or_init(|| Catalog::load(store)) {
+            Ok(catalog) => catalog.course(run, request, output),
             Err(_) => Course::Unseen,
         };
         let mut standing = Standing::default();

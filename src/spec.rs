@@ -4,9 +4,10 @@
 //! ([`Pins`]): a pinned binding must be there and equal, by role; and it plans: corpus, strata, runs, comparison. It judges nothing itself: `rule` and `qualify` do.
 //! See `specs/spec-v1.md` and `schemas/spec.schema.json`.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::binding::{DESCRIBED, Mode, Role, Run, is_described};
 use crate::canon::document;
@@ -246,8 +247,9 @@ pub struct Require {
 pub enum Pin {
     /// `true` or `false`
     Bool(bool),
-    /// An integer
-    Integer(i64),
+    /// An integer of 64 bits, with a sign or without
+    #[serde(deserialize_with = "whole")]
+    Integer(i128),
     /// A real
     Real(f64),
     /// A string
@@ -553,19 +555,26 @@ pub fn corpus_digest(run: &Run) -> Option<Sha256> {
 }
 
 impl Pin {
-    /// Whether run.json's value is the pinned one. Numbers compare as numbers.
+    /// Whether run.json's value is the pinned one. Numbers compare as numbers: integers exactly, what has a fraction or an exponent as binary64.
     #[must_use]
     pub fn matches(&self, json: &Json) -> bool {
         match (self, json) {
             (Pin::Bool(pin), Json::Bool(value)) => pin == value,
-            (Pin::Integer(pin), Json::Number(text)) => {
-                text.parse::<i64>().is_ok_and(|value| value == *pin) || real(text, i64_to_f64(*pin))
-            }
-            (Pin::Real(pin), Json::Number(text)) => real(text, *pin),
+            (Pin::Integer(_) | Pin::Real(_), Json::Number(text)) => self.is_number(text),
             (Pin::Text(pin), Json::String(value)) => pin == value,
             (Pin::List(pins), Json::Array(values)) => {
                 pins.len() == values.len() && pins.iter().zip(values).all(|(pin, value)| pin.matches(value))
             }
+            _ => false,
+        }
+    }
+
+    fn is_number(&self, text: &str) -> bool {
+        let (whole, real) = (text.parse::<i128>().ok(), text.parse::<f64>().ok());
+        match (self, whole) {
+            (Pin::Integer(pin), _) => whole.or_else(|| real.and_then(exactly)) == Some(*pin),
+            (Pin::Real(pin), Some(value)) => exactly(*pin) == Some(value),
+            (Pin::Real(pin), None) => real.is_some_and(|value| value.partial_cmp(pin) == Some(Ordering::Equal)),
             _ => false,
         }
     }
@@ -583,12 +592,22 @@ impl Pin {
     }
 }
 
-fn real(text: &str, pin: f64) -> bool {
-    text.parse::<f64>().is_ok_and(|value| value.total_cmp(&pin).is_eq())
+/// The integer that a real is; none where it has a fraction, or is beyond what an integer here can be.
+#[allow(clippy::cast_possible_truncation, reason = "a real without a fraction, within the range, is an integer")]
+fn exactly(value: f64) -> Option<i128> {
+    (value.fract().abs() < f64::MIN_POSITIVE && value.abs() < 1e30).then_some(value as i128)
 }
 
-/// Pins are small integers; a larger one is compared as an integer first.
-#[allow(clippy::cast_precision_loss, reason = "only asked where the text is no integer")]
-fn i64_to_f64(value: i64) -> f64 {
-    value as f64
+/// An integer of TOML, of which some are beyond 2^63.
+fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i128, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Whole {
+        Signed(i64),
+        Unsigned(u64),
+    }
+    Ok(match Whole::deserialize(deserializer)? {
+        Whole::Signed(value) => value.into(),
+        Whole::Unsigned(value) => value.into(),
+    })
 }

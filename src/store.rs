@@ -140,7 +140,7 @@ fn open_at(at: impl AsFd, name: &Path, follow: bool) -> Result<Found, Errno> {
     let file = match rustix::fs::openat(at, name, flags, Mode::empty()) {
         Ok(file) => file,
         Err(Errno::NOENT) => return Ok(Found::Nothing),
-        Err(Errno::LOOP) => return Ok(Found::NotRegular("a symbolic link")),
+        Err(Errno::LOOP) if !follow => return Ok(Found::NotRegular("a symbolic link")),
         Err(Errno::NXIO) => return Ok(Found::NotRegular("a socket or pipe")),
         Err(errno) => return Err(errno),
     };

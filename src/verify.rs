@@ -17,7 +17,7 @@ use crate::canon::document;
 use crate::catalog::{Catalog, Resolved};
 use crate::digest::Sha256;
 use crate::facts::{Facts, Top};
-use crate::id::{CaptureId, ObjectId, long};
+use crate::id::{CaptureId, ObjectId, TokenId, long};
 use crate::manifest::{
     CAPTURE_SCHEMA, CaptureDocument, MANIFEST_SCHEMA, MAX_ATTACHMENTS, MAX_DOCUMENT, MAX_ROWS, Manifest,
 };
@@ -28,7 +28,7 @@ use crate::row::{self, Row};
 use crate::rule::{self, Evidence, ScoreEvidence};
 use crate::shard::rows::{self as row_shard, MAX_SHARD_ROWS};
 use crate::spec::Spec;
-use crate::store::{Fault, Store, StoreError, io_error};
+use crate::store::{Fault, Found, Store, StoreError, io_error, open_regular};
 
 pub mod receipt;
 pub mod sample;
@@ -363,7 +363,7 @@ impl Pass<'_, '_> {
                 f32_sha256: scores.as_ref().and_then(|scores| scores.f32_sha256),
             };
             let catalog = self.catalog;
-            let continuations = |run: &str, request: &str| catalog.continuation(run, request);
+            let continuations = |run: &str, request: &str, output: &[TokenId]| catalog.course(run, request, output);
             let elsewhere = |digests: &BTreeSet<[u8; 32]>| catalog.rows_with(digests, &run.run_id);
             tops = evidence.facts.iter().map(|facts| facts.as_ref().map(Facts::top)).collect();
             let scores = scores.is_some().then_some(evidence);
@@ -622,22 +622,24 @@ impl Pass<'_, '_> {
 
     fn check_model(&mut self, run: &Run) -> Result<(), VerifyError> {
         let Some(folder) = self.options.model else { return Ok(()) };
+        // A folder that is not there is a slip of who asks, and says nothing about the files.
+        std::fs::read_dir(folder).map_err(io_error("open", folder))?;
         for declared in &run.files {
             let rule = if declared.of == "model" { Rule::ModelMismatch } else { Rule::TokenizerMismatch };
             let path = folder.join(&declared.path);
             let subject = Subject::Binding(format!("{}.files {:?}", declared.of, declared.path));
             let expected = format!("SHA-256 {}", declared.sha256);
-            match File::open(&path) {
-                Ok(file) => {
+            match open_regular(&path, true)? {
+                Found::File(file, _) => {
                     let found = sha256_file(file, self.meter).map_err(io_error("read", &path))?;
                     if found != declared.sha256 {
                         self.refuse(rule, subject, expected, found.to_string());
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    self.refuse(rule, subject, expected, format!("no file at {}", path.display()));
+                Found::Nothing => self.refuse(rule, subject, expected, format!("no file at {}", path.display())),
+                Found::NotRegular(what) => {
+                    self.refuse(rule, subject, expected, format!("{what} at {}", path.display()))
                 }
-                Err(error) => return Err(io_error("open", path)(error).into()),
             }
         }
         Ok(())

@@ -157,6 +157,7 @@ def read_header(data):
     size = 0
     for e in entries:
         line = v.encode(e["entry"])
+        v.require(len(line) <= 2**16, "limit-exceeded", f"entry {e['index']}")
         root = root_from_inclusion(v.sha256(b"\0" + line), e["index"], head["size"], list(map(bytes.fromhex, e["path"])))
         proved(root is not None and root.hex() == head["root"], f"entry {e['index']} is not proved")
         size += len(line) + 1

@@ -330,6 +330,9 @@ def read_document(read, act):
     data = read(act["object"])
     require(len(data) <= 2**26, "limit-exceeded", "a document of the log")
     require(sha256(data).hex() == act["subject"], "root-mismatch", f"the {act['act']} in the log")
+    if act["act"] == "qualify":
+        result = document(data, limit=2**26)
+        require(isinstance(result, dict) and result.get("schema") == "witnessmark.result/v1", "json-not-canonical", "no result")
     return data
 
 def verify_capture(read, manifest_id, capture_id, keep=lambda row, scores: None):

@@ -244,7 +244,12 @@ impl Pass<'_> {
         let catalog = bundle.catalog();
         status = status.max(self.subjects(context, &catalog, &catalog.subjects())?);
         if status == Status::Good {
-            for recorded in recorded(&catalog, "").map_err(fault)? {
+            let recorded = match recorded(&catalog, "") {
+                Ok(recorded) => recorded,
+                Err(Fault::Refused(refusal)) => return context.refused(&format!("{shown}: "), &[refusal]),
+                Err(Fault::Error(error)) => return Err(error.into()),
+            };
+            for recorded in recorded {
                 self.results += 1;
                 status = status.max(qualify::verify(context, &catalog, &recorded, self.args.require.map(Into::into))?);
             }
@@ -340,14 +345,6 @@ impl Pass<'_> {
             ))?;
         }
         Ok(Status::Good)
-    }
-}
-
-/// A document of a bundle that was opened without a refusal cannot be refused; one that changes meanwhile is an error.
-fn fault(fault: Fault) -> CliError {
-    match fault {
-        Fault::Error(error) => error.into(),
-        Fault::Refused(refusal) => CliError::Failed(refusal.to_string()),
     }
 }
 

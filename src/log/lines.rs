@@ -2,9 +2,9 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
-use super::MAX_ENTRY;
 use crate::digest::Sha256;
 use crate::id::long;
+use crate::manifest::MAX_ENTRY;
 use crate::merkle::LeafStream;
 
 const BUFFER: usize = 1 << 18;

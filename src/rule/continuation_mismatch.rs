@@ -38,7 +38,8 @@ pub(super) fn check(bench: &mut Bench<'_>) {
         }
         let Some((source, name)) = &continuation.source else { continue };
         // What a run generated is no evidence for itself.
-        let course = if *source == run.run_id { Course::Unseen } else { (bench.evidence.continuations)(source, name) };
+        let course =
+            if *source == run.run_id { Course::Unseen } else { (bench.evidence.continuations)(source, name, output) };
         if course == Course::Unseen {
             bench.findings.notes.push(unseen(source));
         }
@@ -52,7 +53,7 @@ pub fn unseen(source: &str) -> Note {
     Note { kind: NoteKind::DeclaredNotSeen, text: format!("continuation: the tokens of run {source}") }
 }
 
-/// The refusal of a replay whose `output` is not the course of the request that it follows, a run and one of its requests; none where that was not seen.
+/// The refusal of a replay whose `output` left the course of the request that it follows, a run and one of its requests; none where that was not seen.
 #[must_use]
 pub fn departs_from(
     request: RequestKey,
@@ -60,7 +61,7 @@ pub fn departs_from(
     course: &Course,
     output: &[TokenId],
 ) -> Option<Refusal> {
-    let Course::Tokens(tokens) = course else { return None };
+    let Course::Left(tokens) = course else { return None };
     departs(request, &format!("request {name} of run {run}"), tokens, output)
 }
 

@@ -46,8 +46,8 @@ pub(super) struct Said {
     claims: Vec<([u8; 32], RowKey)>,
 }
 
-/// Looks up what a run in the store generated.
-pub(super) type Stored<'a> = dyn Fn(&str, &str) -> Course + 'a;
+/// Holds an output against what the store has of a run.
+pub(super) type Stored<'a> = dyn Fn(&str, &str, &[TokenId]) -> Course + 'a;
 
 impl Said {
     pub(super) fn of(run: &Run, complete: bool, rows: &[Row]) -> Self {
@@ -116,16 +116,14 @@ impl Siblings {
         }
     }
 
-    /// What a replay is held against.
+    /// What a replay is to the run of the batch that it follows, and to what the store has under the same run id.
     fn course(&self, follower: &Follower, standing: &mut Standing, stored: &Stored<'_>) -> Course {
-        match self.runs.get(follower.run.as_str()) {
-            Some(outputs) if self.stands(outputs.slot, standing, stored) => {
-                let output = outputs.by_request.get(&follower.request);
-                output.map_or(Course::Unseen, |output| Course::Tokens(output.clone()))
-            }
-            Some(_) => stored(&follower.run, &follower.request),
-            None => Course::Unseen,
-        }
+        let Some(outputs) = self.runs.get(follower.run.as_str()) else { return Course::Unseen };
+        let here = match outputs.by_request.get(&follower.request) {
+            Some(generated) if self.stands(outputs.slot, standing, stored) => Course::of(&follower.output, generated),
+            _ => Course::Unseen,
+        };
+        here.or(|| stored(&follower.run, &follower.request, &follower.output))
     }
 
     /// Whether a capture is not refused for the course of another. In a circle the one that closes it is taken to stand.

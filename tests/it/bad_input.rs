@@ -1319,6 +1319,60 @@ fn a_replay_is_held_against_its_source_in_whatever_order_they_are_named() {
 }
 
 #[test]
+fn a_replay_is_held_against_the_run_of_that_run_id_whatever_it_was_sealed_as() {
+    let bench = Bench::quick();
+    let seal = |synth: &Synth, dir: &str, name: &str| {
+        synth.write(&bench.path(dir));
+        bench.run(&[Path::new("seal"), &bench.path(dir), Path::new("--as"), Path::new(name)])
+    };
+    let unseen = |name: &str| {
+        let run = bench.run(&["verify", name]);
+        assert_eq!(run.status, 0, "{}", run.stdout);
+        run.stdout.contains("continuation: the tokens")
+    };
+    let mut oracle = Synth::new("capture-only");
+    oracle.of_run("oracle", "5a5a");
+    assert_eq!(seal(&oracle, "oracle", "kept").status, 0);
+
+    // What only a ref calls so is another run: these are not its tokens.
+    let mut stranger = replay("common-replay", "stranger", "oracle");
+    for request in stranger.run["requests"].as_array_mut().unwrap() {
+        request["continuation"]["run_id"] = json!("kept");
+    }
+    assert_eq!(seal(&stranger, "stranger", "stranger").status, 0);
+    assert!(unseen("stranger"));
+
+    let run = seal(&replay("common-replay", "bad", "oracle"), "bad", "bad");
+    assert_eq!((run.status, run.refused()), (2, vec!["continuation-mismatch".to_owned()]), "{}", run.stderr);
+    assert_eq!(seal(&replay("self-replay", "good", "oracle"), "good", "good").status, 0);
+    assert!(!unseen("good"));
+
+    // Two runs of one id: it follows one of them, in the store, in a bundle, and in a store that the bundle was put into.
+    let mut second = Synth::new("common-replay");
+    for n in 0..3 {
+        let id = json!(format!("synth-capture-only-p{n}"));
+        for row in second.rows.iter_mut().filter(|row| row["prompt_index"] == n) {
+            row["request_id"] = id.clone();
+        }
+        second.run["requests"][n]["request_id"] = id;
+    }
+    second.of_run("oracle", "6b6b");
+    second.rewitness();
+    let run = seal(&second, "second", "oracle");
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    assert_eq!(seal(&replay("common-replay", "bad", "oracle"), "bad", "bad").status, 0);
+    assert!(!unseen("bad") && !unseen("good"));
+    assert_eq!(bench.run(&["bundle", "kept", "oracle", "bad", "good", "-o", "b.wmb"]).status, 0);
+    let other = Bench::quick();
+    fs::copy(bench.path("b.wmb"), other.path("b.wmb")).unwrap();
+    for args in [&["verify", "b.wmb"][..], &["unbundle", "b.wmb"], &["verify", "--all"]] {
+        let run = other.run(args);
+        assert_eq!(run.status, 0, "{args:?}: {}", run.stdout);
+        assert!(!run.stdout.contains("continuation: the tokens"), "{}", run.stdout);
+    }
+}
+
+#[test]
 fn a_run_that_is_refused_here_may_be_in_the_store() {
     let source = Bench::quick();
     let mut oracle = Synth::new("capture-only");

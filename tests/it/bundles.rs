@@ -2,6 +2,10 @@
 
 use std::fs;
 
+use serde_json::{Value, json};
+use witnessmark::digest::Sha256;
+use witnessmark::merkle::{inclusion_path, leaf_hash, root_of};
+
 use crate::support::{Bench, embedded, files};
 
 fn bundled() -> (Bench, Vec<String>) {
@@ -132,9 +136,10 @@ fn entries_must_be_proved() {
     let good = bytes(&bench);
     let (head, start) = header(&good);
     type Edit = fn(&mut serde_json::Value);
-    let edits: [(&str, Edit); 10] = [
+    let edits: [(&str, Edit); 11] = [
         ("log-inconsistent", |h| h["head"]["bytes"] = "1".into()),
-        ("log-inconsistent", |h| h["head"]["bytes"] = "0710".into()),
+        ("json-not-canonical", |h| h["head"]["bytes"] = "0710".into()),
+        ("json-not-canonical", |h| h["head"]["bytes"] = (1_u64 << 63).to_string().into()),
         ("json-not-canonical", |h| h["head"]["origin"] = "somewhere".into()),
         ("proof-invalid", |h| h["entries"][0]["entry"]["at"] = "1".into()),
         ("proof-invalid", |h| h["entries"][0]["path"] = serde_json::json!([])),
@@ -151,6 +156,86 @@ fn entries_must_be_proved() {
         assert!(verify.contains(&rule.to_owned()), "{rule}: {verify:?}");
         assert_eq!(unbundle, [rule]);
     }
+}
+
+/// The bundle of a log that has these entries and no others.
+fn logged(header: &Value, entries: Vec<Value>, objects: &[u8]) -> Vec<u8> {
+    let lines: Vec<String> = entries.iter().map(Value::to_string).collect();
+    let leaves: Vec<_> = lines.iter().map(|line| leaf_hash(line.as_bytes())).collect();
+    let proved = entries.iter().zip(0_u64..).map(|(entry, index)| {
+        let path = inclusion_path(&leaves, index).unwrap();
+        json!({ "entry": entry, "index": index, "path": path })
+    });
+    let mut header = header.clone();
+    header["entries"] = proved.collect();
+    header["head"]["size"] = entries.len().into();
+    header["head"]["root"] = root_of(&leaves).to_string().into();
+    header["head"]["bytes"] = lines.iter().map(|line| line.len() + 1).sum::<usize>().to_string().into();
+    with_header(&header, objects)
+}
+
+#[test]
+fn entries_are_what_the_entries_of_a_log_are() {
+    let (bench, _) = bundled();
+    let good = bytes(&bench);
+    let (head, start) = header(&good);
+    let objects = &good[start..];
+    let entries: Vec<Value> = (0..2).map(|n| head["entries"][n]["entry"].clone()).collect();
+    let fresh = Bench::new();
+    fs::write(fresh.path("b.wmb"), logged(&head, entries.clone(), objects)).unwrap();
+    assert_eq!(fresh.run(&["verify", "b.wmb"]).status, 0);
+
+    let both = |rule: &str| (vec![rule.to_owned()], vec![rule.to_owned()]);
+    for at in ["", "007", "-1", "soon", "9223372036854775808"] {
+        let mut entries = entries.clone();
+        entries[1]["at"] = at.into();
+        assert_eq!(refused(&bench, &logged(&head, entries, objects)), both("json-not-canonical"), "{at:?}");
+    }
+    let mut long = entries.clone();
+    long[0]["tool"] = "x".repeat(64 << 10).into();
+    assert_eq!(refused(&bench, &logged(&head, long, objects)), both("limit-exceeded"));
+
+    // Two entries name one manifest, and one of them for another capture: whichever comes last.
+    let mut other = entries[0].clone();
+    other["capture"] = "0".repeat(64).into();
+    for place in 0..3 {
+        let mut entries = entries.clone();
+        entries.insert(place, other.clone());
+        assert_eq!(refused(&bench, &logged(&head, entries, objects)), both("root-mismatch"), "{place}");
+    }
+
+    // The same of documents; and what is called a result is one.
+    let spec = b"schema = \"witnessmark.spec/v1\"\n";
+    let (object, subject) = (blake3::hash(spec).to_string(), Sha256::of(spec).to_string());
+    let mut with_spec = head.clone();
+    with_spec["objects"].as_array_mut().unwrap().push(json!({ "bytes": spec.len(), "object": object }));
+    let objects = [objects, spec.as_slice()].concat();
+    let about = |act: &str, subject: &str| json!({ "act": act, "at": "1", "object": object, "schema": "witnessmark.act/v1", "subject": subject, "tool": "x" });
+    let with = |more: &[Value]| logged(&with_spec, [&entries, more].concat(), &objects);
+    fs::write(fresh.path("c.wmb"), with(&[about("spec", &subject)])).unwrap();
+    assert_eq!(fresh.run(&["verify", "c.wmb"]).status, 0);
+    let zero = "0".repeat(64);
+    let changed = with(&[about("qualify", &zero), about("spec", &subject)]);
+    assert_eq!(refused(&bench, &changed), both("root-mismatch"));
+    let changed = with(&[about("qualify", &subject), about("spec", &subject)]);
+    assert_eq!(refused(&bench, &changed), both("json-not-canonical"));
+}
+
+#[test]
+fn a_bundle_of_the_own_log_has_its_length() {
+    let (bench, _) = bundled();
+    assert_eq!(bench.run(&["bundle", "oracle-c1-rep0", "-o", "one.wmb"]).status, 0);
+    assert_eq!(bench.run(&["unbundle", "one.wmb"]).status, 0);
+    let good = fs::read(bench.path("one.wmb")).unwrap();
+    let (mut head, start) = header(&good);
+    head["head"]["bytes"] = "4711".into();
+    fs::write(bench.path("one.wmb"), with_header(&head, &good[start..])).unwrap();
+    // Another store cannot know.
+    let fresh = Bench::new();
+    fs::copy(bench.path("one.wmb"), fresh.path("one.wmb")).unwrap();
+    assert_eq!(fresh.run(&["unbundle", "one.wmb"]).status, 0);
+    let run = bench.run(&["unbundle", "one.wmb"]);
+    assert_eq!((run.status, run.refused()), (2, vec!["log-inconsistent".to_owned()]), "{}", run.stderr);
 }
 
 #[test]

@@ -343,4 +343,13 @@ fn files_of_the_model_are_counted_where_no_folder_of_them_is_given_and_opened_wh
     let run = verify();
     assert_eq!(run.status, 3, "{}", run.stdout);
     assert!(run.stderr.contains("cannot open model/b: "), "{}", run.stderr);
+    // A pipe is no file of the model, and is not waited for; a folder that is not there says nothing about the capture.
+    fs::remove_file(model.join("b")).unwrap();
+    pipe(&model.join("b"));
+    let run = Run::new(at_once(bench.command(&["verify", "synth-capture-only", "--model", "model"])));
+    assert_eq!((run.status, run.refused()), (2, vec!["model-mismatch".to_owned()]), "{}", run.stdout);
+    for nowhere in ["nowhere", "model/b"] {
+        let run = Run::new(at_once(bench.command(&["verify", "synth-capture-only", "--model", nowhere])));
+        assert_eq!(run.status, 3, "{nowhere}: {}", run.stdout);
+    }
 }

@@ -184,7 +184,7 @@ fn judge_chain(nonce: &Value, links: &[Value]) -> Vec<Rule> {
         run: &run,
         rows: &rows,
         scores,
-        continuations: &|_, _| Course::Unseen,
+        continuations: &|_, _, _| Course::Unseen,
         elsewhere: &|_| std::collections::BTreeMap::new(),
     };
     // The links are no whole capture: other rules would be named first.

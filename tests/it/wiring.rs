@@ -42,7 +42,7 @@ fn judged_by(dir: &Path, judge: &dyn Fn(&Evidence<'_>) -> Findings) -> Option<Ve
         run: &capture.run,
         rows: &capture.rows,
         scores: Some(scores),
-        continuations: &|_, _| Course::Unseen,
+        continuations: &|_, _, _| Course::Unseen,
         elsewhere: &|_| std::collections::BTreeMap::new(),
     };
     Some(judge(&evidence).refusals.into_iter().map(|refusal| refusal.rule).collect())
