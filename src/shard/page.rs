@@ -271,9 +271,9 @@ impl Decompressor {
             return fault("no zstd frame".to_owned());
         };
         let (frame, rest) = body.split_at(len);
-        // Descriptor (RFC 8878, section 3.1.1.1.1): no checksum, no reserved bit, no dictionary.
-        if frame.get(4).is_none_or(|descriptor| descriptor & 0b0000_1111 != 0) {
-            return fault("a frame with a checksum or a dictionary".to_owned());
+        // Descriptor (RFC 8878, section 3.1.1.1.1): no unused or reserved bit, no checksum, no dictionary.
+        if frame.get(4).is_none_or(|descriptor| descriptor & 0b0001_1111 != 0) {
+            return fault("a frame with a checksum, a dictionary or a bit that is reserved".to_owned());
         }
         let stated = zstd_safe::get_frame_content_size(frame).ok().flatten();
         if stated != u64::try_from(plane.len()).ok() {

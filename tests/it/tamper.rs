@@ -721,6 +721,56 @@ fn claim_everything(bench: &Bench, forge: &mut Forge, good: &Manifest, file: &[u
     }
 }
 
+/// A zstd frame of one raw block with this descriptor, and blocks that hold nothing in front of it.
+fn frame(plane: &[u8], descriptor: u8, nothing: &[u8]) -> Vec<u8> {
+    let window: &[u8] = if descriptor & 0x20 == 0 { &[0] } else { &[] };
+    let width = 1 << (descriptor >> 6);
+    let block = u32::try_from(plane.len()).unwrap() << 3 | 1;
+    let size = &long(plane.len()).to_le_bytes()[..width];
+    [&[0x28, 0xb5, 0x2f, 0xfd, descriptor], window, size, nothing, &block.to_le_bytes()[..3], plane].concat()
+}
+
+/// A capture of which the page of row 2 is `page`, of its planes; what every reader of that page refuses.
+fn of_page(bench: &Bench, page: impl Fn(&[&[u8]]) -> Vec<u8>) -> BTreeSet<String> {
+    let mut forge = forger(bench);
+    let mut manifest = forge.manifest();
+    let mut planes = Vec::new();
+    forge.scores[2].write_planes(&mut planes);
+    let mut bodies = forge.bodies()[..4].to_vec();
+    bodies[2] = page(&planes.chunks_exact(planes.len() / 4).collect::<Vec<_>>());
+    manifest.score_shards[0] = forge.score_shard(&bodies);
+    forge.publish(&bench.store(), &manifest);
+    // Row 2 is that of prompt 0, position 2.
+    let readers: [&[&str]; 3] = [
+        &["verify", "forged"],
+        &["verify", "forged", "--sample", "100%", "--seed", "1"],
+        &["prove", "forged", "0:2", "--scores"],
+    ];
+    let said = readers.map(|args| {
+        let run = bench.run(args);
+        assert_eq!(run.status, if run.refused().is_empty() { 0 } else { 2 }, "{args:?}: {}", run.stderr);
+        run.refused().into_iter().collect::<BTreeSet<_>>()
+    });
+    assert!(said.iter().all(|refused| *refused == said[0]), "{said:?}");
+    said.into_iter().next().unwrap()
+}
+
+#[test]
+fn frames_with_bits_that_are_unused_or_reserved_are_refused() {
+    let bench = Bench::quick();
+    let refused = |descriptor: u8| {
+        of_page(&bench, |planes| planes.iter().flat_map(|plane| frame(plane, descriptor, &[])).collect())
+    };
+    for descriptor in [0xA0, 0x20, 0xE0, 0x80] {
+        assert_eq!(refused(descriptor), BTreeSet::new(), "{descriptor:#x}");
+        // The unused bit, the reserved bit, a checksum, a dictionary.
+        for bit in [0x10, 0x08, 0x04, 0x02, 0x01] {
+            let expected = BTreeSet::from(["shard-noncanonical".to_owned()]);
+            assert_eq!(refused(descriptor | bit), expected, "{:#x}", descriptor | bit);
+        }
+    }
+}
+
 #[test]
 fn shards_cut_at_every_byte_are_refused() {
     let bench = Bench::quick();
