@@ -124,13 +124,14 @@ def scores_shard(vocab, codec, bodies):
 PAGE_HEADER = re.compile(rb"\x15\x00\x15N\x15N\x15N\x1c\x15N\x15N\x15\x06\x15\x06\x00\x00".replace(
     b"N", rb"([\x80-\xff]{0,4}[\x00-\x7f])"), re.DOTALL)
 
-def split(data, count):
+def split(data, count, vocab):
     """The bytes of the first `count` pages. Only their lengths are believed: the file is made of them again."""
-    at, bodies = 4, []
+    at, bodies, most = 4, [], 4 * vocab + 4 * vocab // 128 + 1024
     for _ in range(count):
         header = PAGE_HEADER.match(data, at)
         require(header, "no page header")
         size = sum((b & 127) << 7 * n for n, b in enumerate(header[2])) >> 1
+        require(size <= most, "a page that is longer than any compressor makes it")
         bodies.append(data[header.end():header.end() + size])
         at = header.end() + size
     return bodies
@@ -157,7 +158,7 @@ def check_frames(body, vocab):
 
 def read_scores(data, rows, vocab, codec):
     """The scores, [rows, vocab], float32."""
-    bodies = split(data, rows)
+    bodies = split(data, rows, vocab)
     require(scores_shard(vocab, codec, bodies) == data, "a scores shard that re-encodes differently")
     for body in bodies:
         if codec == "zstd":

@@ -29,6 +29,13 @@ const SAMPLE: (usize, usize) = (1 << 14, 1 << 8);
 const RAW_BLOCK: usize = 1 << 17;
 const ZSTD_MAGIC: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
 
+/// The most bytes of a page's body that holds so many: about twice what compressors add at worst (zstd a 256th and 64 a frame, LZ4 a 255th and 16). Without a
+/// limit, blocks that hold nothing would make a page of any length.
+#[must_use]
+pub fn max_compressed(uncompressed: u64) -> u64 {
+    uncompressed.saturating_add(uncompressed / 128).saturating_add(1024)
+}
+
 /// How a page's values are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
@@ -294,6 +301,8 @@ fn zstd_error(code: usize) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::digest::Blake3;
+    use crate::id::long;
 
     fn planes(vocab: usize) -> Vec<u8> {
         let noise = |n: usize| u8::try_from(n.wrapping_mul(0x9E37_79B1) >> 24 & 0xff).unwrap();
@@ -316,6 +325,22 @@ mod tests {
                     "{codec:?} {vocab}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn no_compressor_reaches_the_limit_of_a_page() {
+        for vocab in (1..300_usize).chain((300..1 << 24).step_by(9973)).chain([1 << 24]) {
+            let (size, zstd) = (vocab * 4, zstd_safe::compress_bound(vocab) * 4);
+            // LZ4_compressBound
+            let lz4 = size + size / 255 + 16;
+            assert!(long(zstd.max(lz4)) < max_compressed(long(size)), "{vocab}");
+        }
+        let noise: Vec<u8> = (0..25_000_u32).flat_map(|n| Blake3::of(&n.to_le_bytes()).0).collect();
+        for codec in Codec::ALL {
+            let mut body = Vec::new();
+            Compressor::new(codec).unwrap().compress(&noise, &mut body).unwrap();
+            assert!(body.len() >= noise.len() && long(body.len()) <= max_compressed(long(noise.len())), "{codec:?}");
         }
     }
 

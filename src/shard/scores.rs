@@ -6,7 +6,7 @@
 
 use std::io::{self, Read, Write};
 
-use super::page::{Decompressor, Encoding, MAX_HEADER, PageHeader};
+use super::page::{Decompressor, Encoding, MAX_HEADER, PageHeader, max_compressed};
 use super::thrift::{Reader, Struct};
 use super::{CREATED_BY, MAGIC, ShardFault};
 use crate::digest::Blake3Stream;
@@ -52,6 +52,16 @@ impl Layout {
         self.pages.push((self.end, size));
         self.end += u64::from(size);
         self.uncompressed += long(header_len) + u64::from(self.vocab) * 4;
+    }
+
+    /// Whether the body of a page with this header may be read: only then is room made for it.
+    fn check_len(&self, header: &PageHeader) -> Result<(), ShardFault> {
+        let most = max_compressed(u64::from(self.vocab) * 4);
+        if u64::from(header.compressed) <= most {
+            return Ok(());
+        }
+        let found = format!("a page that claims {} bytes", header.compressed);
+        Err(ShardFault::new(format!("at most the {most} bytes that a row of {} scores may take", self.vocab), found))
     }
 
     /// Whether the pages follow each other from the opening magic on.
@@ -272,6 +282,9 @@ impl<R: Read> ScoresReader<R> {
             Err(fault) => return Ok(Err(fault.in_page(index))),
         };
         self.carry.splice(..0, start.into_iter().skip(len));
+        if let Err(fault) = self.layout.check_len(&header) {
+            return Ok(Err(fault.in_page(index)));
+        }
         let there = self.remaining.saturating_add(long(self.carry.len()));
         if u64::from(header.compressed) > there {
             let found = format!("a page that claims {} bytes", header.compressed);
@@ -362,19 +375,23 @@ impl PageIndex {
     pub fn page(&self, row: u64, read_at: &mut ReadAt<'_>, page: &mut RawPage) -> io::Result<Result<(), ShardFault>> {
         let place = usize::try_from(row).ok().and_then(|row| self.layout.pages.get(row));
         let Some(&(offset, size)) = place else { return Ok(Err(ShardFault::new("a page", "none").in_page(row))) };
-        page.body.resize(usize::try_from(size).unwrap_or(0), 0);
-        read_at(&mut page.body, offset)?;
-        let (header, len) = match PageHeader::decode(&page.body, Encoding::ByteStreamSplit) {
+        let size = usize::try_from(size).unwrap_or(0);
+        let mut start = vec![0; size.min(MAX_HEADER)];
+        read_at(&mut start, offset)?;
+        let (header, len) = match PageHeader::decode(&start, Encoding::ByteStreamSplit) {
             Ok(found) => found,
             Err(fault) => return Ok(Err(fault.in_page(row))),
         };
-        page.body.drain(..len);
-        if u64::from(header.compressed) != page.body_len() {
+        let body_len = size - len;
+        if u64::from(header.compressed) != long(body_len) {
             let found = format!("a page that claims {} bytes", header.compressed);
-            return Ok(Err(
-                ShardFault::new(format!("the {} bytes of the offset index", page.body_len()), found).in_page(row)
-            ));
+            return Ok(Err(ShardFault::new(format!("the {body_len} bytes of the offset index"), found).in_page(row)));
         }
+        if let Err(fault) = self.layout.check_len(&header) {
+            return Ok(Err(fault.in_page(row)));
+        }
+        page.body.resize(body_len, 0);
+        read_at(&mut page.body, offset.saturating_add(long(len)))?;
         page.header = Some(header);
         page.codec = Some(self.layout.codec);
         Ok(Ok(()))

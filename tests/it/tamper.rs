@@ -772,6 +772,25 @@ fn frames_with_bits_that_are_unused_or_reserved_are_refused() {
 }
 
 #[test]
+fn a_page_may_reach_its_limit_and_not_pass_it() {
+    let bench = Bench::quick();
+    // Blocks of no bytes, raw or repeated, in front of the first plane: a page of 4 × 50 bytes takes 248 in raw frames, and may take 200 + 1 + 1024.
+    let refused = |raw: usize, repeated: usize| {
+        let nothing = [[0, 0, 0].repeat(raw), [2, 0, 0, b'A'].repeat(repeated)].concat();
+        of_page(&bench, |planes| {
+            let filled = planes.iter().enumerate().map(|(n, plane)| (plane, if n == 0 { &nothing[..] } else { &[] }));
+            let body: Vec<u8> = filled.flat_map(|(plane, nothing)| frame(plane, 0xA0, nothing)).collect();
+            assert_eq!(body.len(), 248 + raw * 3 + repeated * 4);
+            body
+        })
+    };
+    assert_eq!(refused(3, 242), BTreeSet::new(), "1225 bytes");
+    for (raw, repeated) in [(2, 243), (0, 2000), (2000, 0)] {
+        assert_eq!(refused(raw, repeated), BTreeSet::from(["shard-noncanonical".to_owned()]), "{raw} {repeated}");
+    }
+}
+
+#[test]
 fn shards_cut_at_every_byte_are_refused() {
     let bench = Bench::quick();
     let dir = synth_dir(&bench, &Synth::shaped("capture-only", 8, 2, 2));
