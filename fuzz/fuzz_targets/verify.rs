@@ -1,6 +1,6 @@
 #![no_main]
 //! What somebody writes who can hash as well as we can: any bytes take the place of a part of a good capture, every digest above them is made anew,
-//! and `verify` says something, the same at every depth. What it accepts can be exported and sealed again, under the same capture id.
+//! and `verify` says something, the same at every depth, and the same in a bundle. What it accepts can be exported and sealed again, under the same capture id.
 
 #[allow(dead_code, reason = "tests use the rest")]
 #[path = "../../tests/it/forge.rs"]
@@ -9,24 +9,28 @@ mod forge;
 #[path = "../../tests/it/synth.rs"]
 mod synth;
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use forge::Forge;
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use synth::Synth;
+use witnessmark::bundle::{self, Bundle};
 use witnessmark::canon::document::{decode, encode};
 use witnessmark::canon::json::Json;
 use witnessmark::catalog::{Catalog, Resolved};
+use witnessmark::digest::Sha256;
 use witnessmark::export::{row_json, write_capture};
-use witnessmark::id::Nanos;
+use witnessmark::id::{CaptureId, Nanos};
 use witnessmark::manifest::{Codec, Manifest};
 use witnessmark::meter::Meter;
+use witnessmark::refusal::Refusal;
 use witnessmark::row::{Interner, Row};
 use witnessmark::seal::{Batch, Outcome};
-use witnessmark::store::Store;
-use witnessmark::verify::{Depth, Options, verify};
+use witnessmark::store::{Fault, Store};
+use witnessmark::verify::{Depth, Options, Outcome as Verdict, verify};
 use witnessmark_fuzz::{Frame, mutate};
 
 #[allow(clippy::disallowed_methods, reason = "a fuzz target has no command line of its own")]
@@ -63,6 +67,14 @@ static GOOD: LazyLock<[Forge; 2]> = LazyLock::new(|| {
         }
     }
     good
+});
+
+/// Where every bundle is put, as a seed for the target `bundle`: BUNDLES=fuzz/corpus/bundle.
+#[allow(clippy::disallowed_methods, reason = "a fuzz target has no command line of its own")]
+static BUNDLES: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+    let folder = PathBuf::from(std::env::var_os("BUNDLES")?);
+    fs::create_dir_all(&folder).unwrap();
+    Some(folder)
 });
 
 /// The first line says of which capture, and which part: run.json, rows (lines of rows.jsonl), manifest, a rows shard, a scores shard.
@@ -104,13 +116,18 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((mut forge, manifest)) = forged(line, part.get(1..).unwrap_or_default()) else { return };
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     forge.publish(&folder.path().join("s"), &manifest);
+    // A name that is not the run's own: a replay that follows it would find it in the store, and in no bundle.
+    fs::remove_file(folder.path().join("s/refs/runs/forged")).unwrap();
     let store = Store::open(&folder.path().join("s")).unwrap();
     let catalog = Catalog::load(&store).unwrap();
+    let bundle = bundled(&catalog, &folder.path().join("b"));
     for capture in catalog.captures() {
-        let resolved = Resolved { capture, manifests: catalog.manifests_of(capture) };
-        let at =
-            |depth| verify(&catalog, &resolved, Options { depth, model: None, spec: None }, &Meter::default()).unwrap();
-        let (quick, full) = (at(Depth::Rows), at(Depth::Full));
+        let (quick, full) = (said(&catalog, capture, Depth::Rows), said(&catalog, capture, Depth::Full));
+        if let Some(bundle) = &bundle {
+            let handed = said(&bundle.catalog(), capture, Depth::Full);
+            assert_eq!(refused(&full), refused(&handed), "in a store, and in a bundle of it");
+            assert_eq!(full.verified.is_some(), handed.verified.is_some());
+        }
         let Some(verified) = full.verified else { continue };
         assert!(quick.verified.is_some(), "a full pass asks more than a quick one: {:?}", quick.findings.refusals);
         let dir = folder.path().join("out");
@@ -120,7 +137,34 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-fn seal_again(folder: &Path, dir: &Path) -> witnessmark::id::CaptureId {
+fn said(catalog: &Catalog<'_>, capture: CaptureId, depth: Depth) -> Verdict {
+    let resolved = Resolved { capture, manifests: catalog.manifests_of(capture) };
+    verify(catalog, &resolved, Options { depth, model: None, spec: None }, &Meter::default()).unwrap()
+}
+
+fn refused(verdict: &Verdict) -> BTreeSet<&Refusal> {
+    verdict.findings.refusals.iter().collect()
+}
+
+/// All that the log names, handed on in a file; none where that is refused, as what cannot be found is in no bundle.
+fn bundled(catalog: &Catalog<'_>, file: &Path) -> Option<Bundle> {
+    let places = catalog.log.places().map(|(place, _)| place).collect();
+    let mut bytes = Vec::new();
+    match bundle::write(catalog, &places, &mut bytes, &Meter::default()) {
+        Ok(_) => {}
+        Err(Fault::Refused(_)) => return None,
+        Err(Fault::Error(error)) => panic!("{error}"),
+    }
+    if let Some(folder) = &*BUNDLES {
+        fs::write(folder.join(Sha256::of(&bytes).to_string()), &bytes).unwrap();
+    }
+    fs::write(file, bytes).unwrap();
+    let bundle = Bundle::open(file).unwrap().unwrap();
+    assert!(bundle.refusals.is_empty(), "written, and refused: {:?}", bundle.refusals);
+    Some(bundle)
+}
+
+fn seal_again(folder: &Path, dir: &Path) -> CaptureId {
     let store = Store::create(&folder.join("again"), "1".repeat(32)).unwrap();
     let meter = Meter::default();
     let mut batch = Batch::new(&store, Codec::Lz4, None, &meter).unwrap();
