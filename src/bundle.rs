@@ -248,8 +248,8 @@ impl Bundle {
         let mut spans = BTreeMap::new();
         let mut end = long(MAGIC.len() + 8 + encoded.len());
         for object in &header.objects {
-            // What a file that was cut short has of an object is of another length: refused where the object is opened.
-            if end < len {
+            // What a file that was cut short has of an object is of another length: refused where the object is opened. An empty one may end the file.
+            if end < len || end == len && object.bytes == 0 {
                 spans.entry(object.object).or_insert(Span { offset: end, bytes: object.bytes.min(len - end) });
             }
             end = end.saturating_add(object.bytes);

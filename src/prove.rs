@@ -108,6 +108,11 @@ fn read_scores(store: &Store, manifest: &Manifest, place: u64, row: &Row) -> Res
             base = end;
             continue;
         }
+        // Before room is made for an index of so many pages.
+        if end > manifest.capture.rows {
+            let (expected, found) = (format!("{} rows", manifest.capture.rows), format!("scores shards of {end}"));
+            return Err(Fault::Refused(Refusal::new(Rule::TreeSize, Subject::Capture, expected, found)));
+        }
         let role = format!("scores shard {number}");
         let path = store.root().join(Store::object_path(&shard.object));
         let (mut file, _) = store.open_object(&shard.object, Some(shard.bytes), &role)?;

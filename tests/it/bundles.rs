@@ -130,6 +130,28 @@ fn whatever_is_not_named_by_a_manifest_is_refused() {
     assert_eq!(refused(&bench, &changed), both("json-not-canonical"));
 }
 
+/// Attachments come last, and of a file of no bytes nothing tells whether it is there but the header.
+#[test]
+fn an_empty_attachment_may_end_a_bundle() {
+    let bench = Bench::new();
+    let dir = bench.copy(&embedded("oracle-c1-rep0"), "capture");
+    fs::create_dir_all(dir.join("attachments")).unwrap();
+    fs::write(dir.join("attachments/empty"), "").unwrap();
+    let id = bench.seal(&dir);
+    assert_eq!(bench.run(&["verify", &id]).status, 0);
+    assert_eq!(bench.run(&["bundle", &id, "-o", "b.wmb"]).status, 0);
+    let run = bench.run(&["verify", "b.wmb"]);
+    assert_eq!((run.status, run.refused()), (0, vec![]));
+    // Cut before the last object that has bytes, it lacks both.
+    let good = bytes(&bench);
+    let (head, _) = header(&good);
+    let last = head["objects"].as_array().unwrap().iter().rev().find(|object| object["bytes"] != 0).unwrap();
+    let cut = good.len() - usize::try_from(last["bytes"].as_u64().unwrap()).unwrap();
+    let (verify, unbundle) = refused(&bench, &good[..cut]);
+    assert_eq!(verify, ["object-missing"]);
+    assert!(!unbundle.is_empty());
+}
+
 #[test]
 fn entries_must_be_proved() {
     let (bench, _) = bundled();

@@ -388,13 +388,18 @@ fn scores_that_a_row_has_are_never_left_out_of_its_proof() {
     let bench = Bench::quick();
     let mut forge = Forge::of(&embedded("oracle-c1-rep0"));
     let (good, root) = (forge.manifest(), bench.store());
-    for (vocab, expected) in [
-        (good.capture.vocab_size, None),
-        (None, Some(Rule::LimitExceeded)),
-        (Some((1 << 53) - 1), Some(Rule::LimitExceeded)),
+    let (vocab, rows) = (good.capture.vocab_size, good.score_shards[0].rows);
+    for (vocab, rows, expected) in [
+        (vocab, rows, None),
+        (None, rows, Some(Rule::LimitExceeded)),
+        (Some((1 << 53) - 1), rows, Some(Rule::LimitExceeded)),
+        (vocab, 0, Some(Rule::TreeSize)),
+        (vocab, rows + 1, Some(Rule::TreeSize)),
+        (vocab, u64::MAX >> 12, Some(Rule::TreeSize)),
     ] {
         let mut manifest = good.clone();
         manifest.capture.vocab_size = vocab;
+        manifest.score_shards[0].rows = rows;
         forge.publish(&root, &manifest);
         let store = Store::open(&root).unwrap();
         let catalog = Catalog::load(&store).unwrap();
