@@ -511,18 +511,6 @@ impl Store {
     /// # Errors
     /// When one cannot be looked at, or, as a refusal not-a-regular-file, when one is not.
     pub fn check_real(&self) -> Result<(), StoreError> {
-        self.unreal()?.into_iter().next().map_or(Ok(()), |refusal| Err(refusal.into()))
-    }
-
-    /// The store's own folders and files that are links, or something else.
-    ///
-    /// # Errors
-    /// When one cannot be looked at.
-    ///
-    /// # Refusals
-    /// not-a-regular-file.
-    pub fn unreal(&self) -> Result<Vec<Refusal>, StoreError> {
-        let mut refusals = Vec::new();
         let folders = FOLDERS.into_iter().chain(["log/tile", "refs/bundles"]).map(|path| (path, true));
         let files = ["log/entries", "log/head", "log/lock", "log/checkpoint"].map(|path| (path, false));
         for (name, folder) in folders.chain(files) {
@@ -541,10 +529,10 @@ impl Store {
             if !real {
                 let expected = if folder { "a folder" } else { "a regular file" };
                 let subject = Subject::File(name.to_owned());
-                refusals.push(Refusal::new(Rule::NotARegularFile, subject, expected, "a link or something else"));
+                return Err(Refusal::new(Rule::NotARegularFile, subject, expected, "a link or something else").into());
             }
         }
-        Ok(refusals)
+        Ok(())
     }
 }
 

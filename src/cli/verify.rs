@@ -176,10 +176,6 @@ impl Pass<'_> {
                 Err(Fault::Refused(refusal)) => refusals.push(refusal),
                 Err(Fault::Error(error)) => return Err(error.into()),
             }
-            // What was to be read and is not real was named for that.
-            let mut unreal = catalog.store().unreal()?;
-            unreal.retain(|one| refusals.iter().all(|known| known.subject != one.subject));
-            refusals.extend(unreal);
         }
         let mut status = store_status(context, refusals)?;
         status = status.max(self.checkpoint(context, catalog)?);
@@ -291,7 +287,7 @@ impl Pass<'_> {
             }
             let outcome = verify()?;
             let file = self.args.receipt.clone().or_else(|| self.receipt_file(resolved));
-            if let Some(file) = file.filter(|file| !self.says_less(&outcome, resolved, file)) {
+            if let Some(file) = file {
                 let bytes = Receipt::of(&outcome).encode().map_err(|error| CliError::Failed(error.to_string()))?;
                 output::rewrite(&file, &bytes)?;
             }
@@ -306,14 +302,6 @@ impl Pass<'_> {
         self.args.receipt_dir.as_ref().map(|folder| folder.join(format!("{}.json", resolved.capture)))
     }
 
-    /// Whether a folder has the receipt of a full pass, of which this one, which looked at less, refuses nothing.
-    fn says_less(&self, outcome: &Outcome, resolved: &Resolved, file: &Path) -> bool {
-        self.args.receipt.is_none()
-            && self.depth != Depth::Full
-            && outcome.findings.refusals.is_empty()
-            && stands(resolved, file).unwrap_or(false)
-    }
-
     /// The receipt that stands for verifying again.
     fn kept(&self, resolved: &Resolved) -> Result<Option<PathBuf>, CliError> {
         let Some(file) = self.receipt_file(resolved) else { return Ok(None) };
@@ -323,10 +311,11 @@ impl Pass<'_> {
         }
         // With --model or --spec, or where less than everything is asked, a receipt answers another question.
         let more = self.args.model.is_some() || self.spec.is_some();
-        if self.args.fresh || more || self.depth != Depth::Full {
+        if self.args.fresh || more || self.depth != Depth::Full || !file.exists() {
             return Ok(None);
         }
-        Ok(stands(resolved, &file)?.then_some(file))
+        let receipt = input::read(&file, MAX_DOCUMENT)?.ok().and_then(|bytes| Receipt::parse(&bytes));
+        Ok(receipt.filter(|receipt| receipt.covers(resolved.capture, &resolved.manifests)).map(|_| file))
     }
 
     /// The log against a checkpoint that somebody kept.
@@ -357,15 +346,6 @@ impl Pass<'_> {
         }
         Ok(Status::Good)
     }
-}
-
-/// Whether a file is the receipt of a full pass over what `resolved` is now.
-fn stands(resolved: &Resolved, file: &Path) -> Result<bool, CliError> {
-    if !file.exists() {
-        return Ok(false);
-    }
-    let receipt = input::read(file, MAX_DOCUMENT)?.ok().and_then(|bytes| Receipt::parse(&bytes));
-    Ok(receipt.is_some_and(|receipt| receipt.covers(resolved.capture, &resolved.manifests)))
 }
 
 /// The documents of the log: whether they are there as they were named. Results are not derived again.
