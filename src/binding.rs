@@ -423,10 +423,12 @@ impl Run {
     }
 
     /// So many sequences some batch must have had for the requested concurrency to be reached: as many as were requested, or as there are requests.
+    /// None where nothing was requested: of 0 it cannot be said that it was reached.
     #[must_use]
     pub fn batch_wanted(&self) -> Option<u64> {
         let requests = u64::try_from(self.requests.len()).unwrap_or(u64::MAX);
-        self.requested_concurrency().map(|requested| u64::from(requested).min(requests))
+        let wanted = self.requested_concurrency().map(|requested| u64::from(requested).min(requests));
+        wanted.filter(|wanted| *wanted > 0)
     }
 
     /// `schedule.requested_concurrency`.
@@ -585,7 +587,7 @@ impl Reader {
         self.choice(&json, ("", "schema"), true, &[(RUN_SCHEMA, ())]);
         let run_id = self.name(&json, ("", "run_id"), true).unwrap_or_default();
         let run_nonce = self.name(&json, ("", "run_nonce"), false);
-        let mode = self.choice(&json, ("", "mode"), true, &Mode::ALL).unwrap_or(Mode::Baseline);
+        let mode = self.choice(&json, ("", "mode"), true, &Mode::ALL);
         self.choice(&json, ("", "role"), false, &[("oracle", ()), ("candidate", ())]);
         let extractions = [("adapter", true), ("engine", false), ("after-id-replay", false)];
         let adapter_extraction = self.choice(&json, ("", "extraction"), false, &extractions).unwrap_or(true);
@@ -619,7 +621,7 @@ impl Reader {
         Run {
             run_id,
             run_nonce,
-            mode,
+            mode: mode.unwrap_or(Mode::Baseline),
             adapter_extraction,
             scores,
             requests,
@@ -631,17 +633,20 @@ impl Reader {
         }
     }
 
-    fn scores(&mut self, json: &Json, mode: Mode) -> Option<ScoresDeclaration> {
+    /// Where the mode is not known, scores are read if there are any: whether there should be is not asked.
+    fn scores(&mut self, json: &Json, mode: Option<Mode>) -> Option<ScoresDeclaration> {
         let scores = self.section(json, "scores");
-        if mode == Mode::Baseline {
-            if *scores != Json::Null {
+        match (mode, *scores == Json::Null) {
+            (Some(Mode::Baseline), false) => {
                 self.fault(Rule::SchemaInvalid, "scores", "no scores in a baseline", "scores");
+                return None;
             }
-            return None;
-        }
-        if *scores == Json::Null {
-            self.fault(Rule::SchemaInvalid, "scores", "an object in every mode but baseline", "nothing");
-            return None;
+            (None | Some(Mode::Baseline), true) => return None,
+            (Some(_), true) => {
+                self.fault(Rule::SchemaInvalid, "scores", "an object in every mode but baseline", "nothing");
+                return None;
+            }
+            (_, false) => {}
         }
         let dtypes = Dtype::ALL.map(|dtype| (dtype.name(), dtype));
         let dtype = self.choice(scores, ("scores", "dtype"), true, &dtypes);

@@ -165,6 +165,8 @@ impl Ingest {
         let mut rows = Vec::new();
         let mut line = Vec::new();
         let faults = self.findings.refusals.len();
+        // After a line that is no JSON: how many rows it stands for is not known, so neither is where the next ones should.
+        let mut lost = false;
         for number in 1.. {
             line.clear();
             let read = reader.by_ref().take(MAX_LINE + 1).read_until(b'\n', &mut line);
@@ -190,23 +192,31 @@ impl Ingest {
                 self.findings.refuse(Rule::LimitExceeded, subject, format!("at most {MAX_ROWS} rows"), "more");
                 break;
             }
-            self.row(&line, number, &mut interner, &mut rows);
+            lost |= self.row(&line, number, lost, &mut interner, &mut rows).is_none();
         }
         Ok((self.findings.refusals.len() == faults).then_some(rows))
     }
 
-    fn row(&mut self, line: &[u8], number: u64, interner: &mut Interner, rows: &mut Vec<Row>) {
+    /// None where the line is no JSON.
+    fn row(
+        &mut self,
+        line: &[u8],
+        number: u64,
+        lost: bool,
+        interner: &mut Interner,
+        rows: &mut Vec<Row>,
+    ) -> Option<()> {
         let subject = || Subject::Line(ROWS.to_owned(), number);
         let json = match Json::parse(line) {
             Ok(json) => json,
             Err(error) => {
                 self.findings.refuse(Rule::JsonNotCanonical, subject(), "strict JSON", error.to_string());
-                return;
+                return None;
             }
         };
         match Row::from_json(&json, interner) {
             Ok((row, stated)) => {
-                if let Some(stated) = stated.filter(|&stated| stated != number - 1) {
+                if let Some(stated) = stated.filter(|&stated| stated != number - 1 && !lost) {
                     let expected = format!("row {}: rows stand in the order of the scores", number - 1);
                     self.findings.refuse(Rule::RowsMisnumbered, subject(), expected, format!("row {stated}"));
                 }
@@ -219,6 +229,7 @@ impl Ingest {
                 }
             }
         }
+        Some(())
     }
 
     /// The scores file. Of a run that never ended, rows go as far as their scores.

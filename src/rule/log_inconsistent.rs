@@ -5,6 +5,6 @@ use super::{About, Applies};
 /// What the rule is for.
 pub(super) const ABOUT: About = About {
     protects: "The log's head covers its entries: none was changed, dropped, added or reordered, and every entry names the capture that its manifest carries.",
-    remedy: "Restore the log from a copy. Someone, or something, wrote to the store past the tool. Of a published folder: publish into a new one.",
+    remedy: "Someone, or something, wrote to what is named, or to the log, past the tool: restore that one from a copy. Whether a kept checkpoint is as it was signed its signature shows (--verifier-key). Of a published folder: publish into a new one.",
     applies: Applies::Always,
 };

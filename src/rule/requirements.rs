@@ -87,7 +87,8 @@ fn schedule(bench: &mut SpecBench<'_>) {
     if require.concurrency_reached {
         let path = "schedule.requested_concurrency";
         let Some(wanted) = run.batch_wanted() else {
-            bench.findings.refuse(Rule::BindingMissing, subject(path), "an integer", "nothing");
+            let found = run.binding(path).map_or("nothing".to_owned(), Json::to_text);
+            bench.findings.refuse(Rule::BindingMissing, subject(path), "an integer from 1 on", found);
             return;
         };
         let reached = rows.iter().filter_map(|row| row.batch_size).max().map(u64::from);

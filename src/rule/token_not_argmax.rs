@@ -15,9 +15,12 @@ pub(super) const ABOUT: About = About {
 pub(super) fn check(bench: &mut Bench<'_>) {
     match bench.evidence.run.greedy {
         Some(true) => {}
-        Some(false) => return,
-        None => {
-            bench.findings.not_checkable(Rule::TokenNotArgmax, "run.json does not give sampling.method");
+        other => {
+            let why = match other {
+                Some(_) => "sampling.method is not \"greedy\"",
+                None => "run.json does not give sampling.method",
+            };
+            bench.findings.not_checkable(Rule::TokenNotArgmax, why);
             return;
         }
     }
