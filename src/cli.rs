@@ -11,7 +11,7 @@ use clap::Parser;
 
 use crate::meter::Meter;
 use crate::refusal::Refusal;
-use crate::report::text::printable;
+use crate::shown::printable;
 use crate::store::StoreError;
 
 mod args;

@@ -36,6 +36,7 @@ pub mod row;
 pub mod rule;
 pub mod seal;
 pub mod shard;
+pub mod shown;
 pub mod spec;
 pub mod stats;
 pub mod store;

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use serde::Serialize;
 
 use super::CliError;
-use crate::report::text::printable;
+use crate::shown::printable;
 
 /// Both output streams.
 pub(super) struct Out {

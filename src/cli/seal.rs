@@ -15,6 +15,7 @@ use crate::log::Log;
 use crate::refusal::{Note, Refusal};
 use crate::report::text;
 use crate::seal::{Batch, Outcome, SealError};
+use crate::shown::printable;
 use crate::spec::Spec;
 use crate::store::{Store, StoreError};
 
@@ -134,7 +135,7 @@ fn report_error(context: &mut Context<'_>, dir: &Path, error: &SealError) -> Res
     if context.json {
         context.out.json(&Line::Error { dir: &shown, error })
     } else {
-        context.out.say(&format!("error: {}\n", text::printable(&format!("{shown}: {error}"))))
+        context.out.say(&format!("error: {}\n", printable(&format!("{shown}: {error}"))))
     }
 }
 

@@ -409,7 +409,7 @@ fn not_found(context: &mut Context<'_>, name: &str, error: &str) -> Result<(), C
     if context.json {
         return context.out.json(&serde_json::json!({ "name": name, "error": format!("{error}{hint}") }));
     }
-    context.out.say(&format!("error: {}\n", text::printable(&format!("{error}{hint}"))))
+    context.out.say(&format!("error: {}\n", crate::shown::printable(&format!("{error}{hint}"))))
 }
 
 fn nothing(context: &mut Context<'_>) -> Result<Status, CliError> {

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::text::{count, printable};
+use super::text::count;
 use crate::drill::{Drill, Known, Place, Trial, Verdict};
+use crate::shown::printable;
 
 /// Width of a line.
 const WIDTH: usize = 100;

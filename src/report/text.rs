@@ -14,6 +14,7 @@ use crate::refusal::{Findings, Note, NoteKind, Refusal, Rule};
 use crate::rule::claim::{judged_calibrations, judged_claims};
 use crate::rule::{Applies, about};
 use crate::seal::Sealed;
+use crate::shown::printable;
 use crate::spec::Spec;
 use crate::verify::sample::Sampled;
 use crate::verify::{Depth, Outcome};
@@ -35,18 +36,6 @@ pub fn short(id: &impl std::fmt::Display) -> String {
 #[must_use]
 pub fn bytes(count: u64) -> String {
     indicatif::DecimalBytes(count).to_string()
-}
-
-/// A text from evidence as one line that says nothing to a terminal: control characters, line ends and marks that turn the direction of
-/// writing are shown as escapes, so that no name can pass for a line of the report.
-#[must_use]
-pub fn printable(text: &str) -> String {
-    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}');
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() || turns(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
-    }
-    out
 }
 
 /// A noun with its number.

@@ -10,6 +10,7 @@ use super::{SPEC_SCHEMA, corpus_digest};
 use crate::binding::{IDENTIFYING, Role, Run};
 use crate::canon::json::Json;
 use crate::row::{FIELDS, Row};
+use crate::shown::{is_obeyed, printable};
 
 /// Bindings that are pinned where captures give them.
 const PINNED: [&str; 22] = [
@@ -51,7 +52,7 @@ pub fn draft(captures: &[(&Run, &[Row])]) -> String {
 fn write(out: &mut String, captures: &[(&Run, &[Row])]) -> std::fmt::Result {
     let runs: Vec<&Run> = captures.iter().map(|(run, _)| *run).collect();
     let workload = runs.first().and_then(|run| text_of(run, "model.id")).unwrap_or_else(|| "workload".to_owned());
-    writeln!(out, "# A draft from {}.", runs.iter().map(|run| one_line(&run.run_id)).collect::<Vec<_>>().join(", "))?;
+    writeln!(out, "# A draft from {}.", runs.iter().map(|run| printable(&run.run_id)).collect::<Vec<_>>().join(", "))?;
     writeln!(out, "schema = {}", quoted(SPEC_SCHEMA))?;
     writeln!(out, "workload = {}", quoted(&workload.to_lowercase()))?;
     writeln!(
@@ -75,14 +76,16 @@ fn plan(out: &mut String, runs: &[&Run]) -> std::fmt::Result {
     }
     writeln!(out, "requests = {}", prompts.len())?;
     writeln!(out, "new_tokens = {}", tokens.unwrap_or_else(|| longest.map_or(1, |n| u64::try_from(n).unwrap_or(1))))?;
-    let concurrencies: BTreeSet<u32> = runs.iter().filter_map(|run| run.requested_concurrency()).collect();
+    // A run that requests nothing has no place in a plan.
+    let requested = |run: &Run| run.requested_concurrency().filter(|requested| *requested > 0);
+    let concurrencies: BTreeSet<u32> = runs.iter().filter_map(|run| requested(run)).collect();
     if concurrencies.is_empty() {
         return Ok(());
     }
     writeln!(out, "\n[strata]\nconcurrency = {}\nphases = [\"prefill\", \"decode\"]", numbers(&concurrencies))?;
     let mut places: BTreeMap<(&str, &str), BTreeMap<u32, u32>> = BTreeMap::new();
     for run in runs {
-        if let (Some(role), Some(concurrency)) = (run.role(), run.requested_concurrency()) {
+        if let (Some(role), Some(concurrency)) = (run.role(), requested(run)) {
             let counts = places.entry((role.name(), run.mode.name())).or_default();
             *counts.entry(concurrency).or_default() += 1;
         }
@@ -197,13 +200,11 @@ fn toml(json: &Json) -> Option<String> {
     }
 }
 
-/// A basic string: what JSON escapes, TOML escapes the same way, but for DEL.
+/// A basic string: what JSON escapes, TOML escapes the same way. What else a terminal would obey is escaped too: a draft is read before it is sealed.
 fn quoted(text: &str) -> String {
-    Json::String(text.to_owned()).to_text().replace('\u{7f}', "\\u007f")
-}
-
-fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    let json = Json::String(text.to_owned()).to_text();
+    let escaped = |c: char| if is_obeyed(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
+    json.chars().map(escaped).collect()
 }
 
 fn strings<'a>(items: impl Iterator<Item = &'a str>) -> String {

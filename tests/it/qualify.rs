@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::support::{Bench, embedded, root, shared_captures};
+use super::synth::Synth;
 
 const SPEC: &str = "specs/smollm2-h200.toml";
 
@@ -274,4 +275,55 @@ fn spec_object(store: &Path) -> std::path::PathBuf {
     let entry: Value = serde_json::from_str(entries.lines().next().unwrap()).unwrap();
     let object = entry["object"].as_str().unwrap();
     store.join("objects").join(&object[..2]).join(&object[2..])
+}
+
+/// Nothing is reached where nothing was requested, whatever the rows say.
+#[test]
+fn a_concurrency_of_nothing_is_not_reached() {
+    let bench = Bench::quick();
+    let spec = "schema = \"witnessmark.spec/v1\"\nworkload = \"w\"\n[require]\nconcurrency_reached = true\n";
+    fs::write(bench.path("spec.toml"), spec).unwrap();
+    for (requested, sized, rules) in [
+        (json!(0), false, &["binding-missing"][..]),
+        (json!(0), true, &["binding-missing"]),
+        (json!("3"), true, &["binding-missing"]),
+        (json!(3), false, &["concurrency-not-reached"]),
+        (json!(3), true, &[]),
+    ] {
+        let mut synth = Synth::new("capture-only");
+        synth.run["schedule"]["requested_concurrency"] = requested.clone();
+        if !sized {
+            synth.rows.iter_mut().for_each(|row| drop(row.as_object_mut().unwrap().remove("batch_size")));
+        }
+        let dir = bench.path("capture");
+        synth.write(&dir);
+        let run = bench.run(&["seal", dir.to_str().unwrap(), "--spec", "spec.toml", "--store", "other"]);
+        assert_eq!(run.refused(), rules, "{requested} {sized}: {}", run.stderr);
+    }
+    let mut synth = Synth::new("capture-only");
+    synth.run["schedule"]["requested_concurrency"] = json!(0);
+    synth.write(&bench.path("capture"));
+    bench.seal(&bench.path("capture"));
+    assert_eq!(bench.run(&["spec", "draft", "--from", "synth-capture-only", "-o", "draft.toml"]).status, 0);
+    assert_eq!(bench.run(&["verify", "synth-capture-only", "--spec", "draft.toml"]).status, 0);
+}
+
+/// A draft is read before it is sealed: what evidence says turns nothing around in it and begins no line.
+#[test]
+fn drafts_show_what_turns_text_around() {
+    let bench = Bench::quick();
+    let name = "a\u{202e}b\nclaim = \"diagnostic\"\u{85}\u{7f}\u{2066}";
+    let mut synth = Synth::new("capture-only");
+    synth.run["run_id"] = json!(name);
+    synth.run["model"] = json!({ "id": name });
+    synth.write(&bench.path("capture"));
+    let id = bench.seal(&bench.path("capture"));
+    assert_eq!(bench.run(&["spec", "draft", "--from", &id, "-o", "draft.toml"]).status, 0);
+    let draft = fs::read_to_string(bench.path("draft.toml")).unwrap();
+    let first = draft.lines().next().unwrap();
+    assert!(first.contains("a\\u{202e}b\\u{a}claim"), "{first}");
+    assert!(draft.contains(r#""model.id" = "a\u202eb\nclaim = \"diagnostic\"\u0085\u007f\u2066""#), "{draft}");
+    assert!(draft.chars().all(|c| c == '\n' || !witnessmark::shown::is_obeyed(c)), "{draft:?}");
+    let verified = bench.run(&["verify", &id, "--spec", "draft.toml"]);
+    assert_eq!(verified.status, 0, "{}", verified.stdout);
 }

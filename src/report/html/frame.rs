@@ -5,7 +5,7 @@ use std::fmt::Display;
 use maud::{Markup, PreEscaped, html};
 
 use super::marks;
-use crate::report::text::printable;
+use crate::shown::printable;
 
 const STYLE: &str = include_str!("style.css");
 /// Nothing is loaded and nothing runs, whatever a page came to hold.
