@@ -93,9 +93,22 @@ pub fn publish(
     let leaves = log.leaves.get(..size).unwrap_or_default();
     let levels = Levels::new(leaves);
     let before = folder.checkpoint(&log, store, &checkpoint)?;
-    folder.clean()?;
+    let tiles = levels.tiles();
+    for name in folder.clean()? {
+        let (path, is_bundle) = match name.strip_prefix("entries/") {
+            Some(path) => (format!("0/{path}"), true),
+            None => (name.clone(), false),
+        };
+        // What is to be put is compared there. Tiles are in order.
+        let Some(tile) = Tile::from_path(&path).filter(|tile| tiles.binary_search(tile).is_err()) else { continue };
+        let Some(hashes) = levels.bytes(&tile) else {
+            let expected = format!("nothing of a log of more than {size} entries");
+            return Err(folder.inconsistent(&format!("tile/{name}"), expected, "a tile or bundle of one".to_owned()));
+        };
+        folder.put(&name, &if is_bundle { log.bundle(store, &tile)? } else { hashes })?;
+    }
     meter.expect(log.bytes);
-    for tile in levels.tiles() {
+    for tile in tiles {
         if meter.is_stopped() {
             return Err(Unpublished::Interrupted);
         }
@@ -181,19 +194,23 @@ impl Folder {
         Ok(Self { known: path.clone(), path, shown: shown.to_owned(), written: 0, there: 0, _turn: turn })
     }
 
-    /// Takes away what a publisher that was killed left of tiles: nobody else is at work.
-    fn clean(&self) -> Result<(), StoreError> {
+    /// What is below tile/ and no folder, by path. What a publisher that was killed left there is taken away: nobody else is at work.
+    fn clean(&self) -> Result<Vec<String>, StoreError> {
         let tiles = self.path.join("tile");
+        let mut names = Vec::new();
         if !tiles.symlink_metadata().is_ok_and(|there| there.is_dir()) {
-            return Ok(());
+            return Ok(names);
         }
         for entry in WalkDir::new(&tiles) {
             let entry = entry.map_err(|error| io_error("list", &tiles)(error.into()))?;
             if entry.file_type().is_file() && entry.file_name().as_encoded_bytes().starts_with(NEW.as_bytes()) {
                 fs::remove_file(entry.path()).map_err(io_error("remove", entry.path()))?;
+            } else if !entry.file_type().is_dir() {
+                let name = entry.path().strip_prefix(&tiles).unwrap_or(entry.path());
+                names.push(name.to_string_lossy().into_owned());
             }
         }
-        Ok(())
+        Ok(names)
     }
 
     /// Makes the folders on the path of a file, through no link.
