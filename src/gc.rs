@@ -167,7 +167,11 @@ pub fn delete(store: &Store, garbage: &Garbage, _lock: &LogLock) -> Result<(), S
         let path = store.root().join(&leftover.path);
         let folder = path.is_dir() && !path.is_symlink();
         let deleted = if folder { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-        deleted.map_err(io_error("delete", path))?;
+        match deleted {
+            // Its owner was at it too: a seal that just ended.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            deleted => deleted.map_err(io_error("delete", path))?,
+        }
     }
     Ok(())
 }

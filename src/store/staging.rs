@@ -44,8 +44,9 @@ struct StagedObject {
 #[derive(Debug)]
 pub struct Staging<'a> {
     store: &'a Store,
-    _alive: File,
     folder: TempDir,
+    /// Given back after the folder is gone: fields are dropped in order
+    _alive: File,
     count: u64,
     ready: Vec<StagedObject>,
 }

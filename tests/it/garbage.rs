@@ -3,6 +3,9 @@
 use std::fs::{self, File};
 use std::time::{Duration, SystemTime};
 
+use witnessmark::catalog::Catalog;
+use witnessmark::gc::{delete, survey};
+use witnessmark::log::Log;
 use witnessmark::store::Store;
 
 use crate::support::{Bench, embedded, files};
@@ -134,4 +137,24 @@ fn seals_and_collections_at_once_lose_nothing() {
     });
     let run = bench.run(&["verify", "--all"]);
     assert_eq!(run.status, 0, "{}", run.stdout);
+}
+
+/// A seal that ends takes its own folder away while it is deleted.
+#[test]
+fn what_its_owner_took_away_meanwhile_is_gone() {
+    let bench = Bench::quick();
+    bench.seal(&embedded("oracle-c1-rep0"));
+    let store = Store::open(&bench.store()).unwrap();
+    for name in ["tmp/seal-dead", "tmp/seal-gone"] {
+        fs::create_dir(bench.store().join(name)).unwrap();
+    }
+    let lock = Log::lock(&store).unwrap();
+    let catalog = Catalog::load(&store).unwrap();
+    #[expect(clippy::disallowed_methods, reason = "younger than any file")]
+    let before = SystemTime::now() + Duration::from_secs(3600);
+    let garbage = survey(&catalog, before).unwrap().unwrap();
+    assert_eq!(garbage.leftovers.len(), 2);
+    fs::remove_dir(bench.store().join("tmp/seal-gone")).unwrap();
+    delete(&store, &garbage, &lock).unwrap();
+    assert_eq!(fs::read_dir(bench.store().join("tmp")).unwrap().count(), 0);
 }
