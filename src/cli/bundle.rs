@@ -53,7 +53,7 @@ pub(super) fn write(context: &mut Context<'_>, args: &BundleArgs) -> Result<Stat
     let made = match written {
         Ok(made) => made,
         Err(Fault::Error(_)) if context.meter.is_stopped() => return Err(CliError::Interrupted),
-        Err(Fault::Error(error)) => return Err(error.into()),
+        Err(Fault::Error(error)) => return Err(file.fault().unwrap_or_else(|| error.into())),
         Err(Fault::Refused(refusal)) => return context.refused("", &[refusal]),
     };
     file.finish()?;
