@@ -31,6 +31,9 @@ pub const STORE_FILE: &str = "store.json";
 /// The largest store.json, in bytes.
 const MAX_STORE_FILE: u64 = 64 << 10;
 const FOLDERS: [&str; 5] = ["objects", "log", "refs", "refs/runs", "tmp"];
+/// Folders that come later.
+const MORE_FOLDERS: [&str; 2] = ["log/tile", "refs/bundles"];
+const FILES: [&str; 4] = ["log/entries", "log/head", "log/lock", "log/checkpoint"];
 /// How the names of documents begin that are being written.
 pub const NEW: &str = ".new-";
 const COPY_STEP: usize = 64 << 10;
@@ -511,29 +514,61 @@ impl Store {
     /// # Errors
     /// When one cannot be looked at, or, as a refusal not-a-regular-file, when one is not.
     pub fn check_real(&self) -> Result<(), StoreError> {
-        let folders = FOLDERS.into_iter().chain(["log/tile", "refs/bundles"]).map(|path| (path, true));
-        let files = ["log/entries", "log/head", "log/lock", "log/checkpoint"].map(|path| (path, false));
-        for (name, folder) in folders.chain(files) {
+        for name in FOLDERS.into_iter().chain(MORE_FOLDERS).chain(FILES) {
             let path = self.root.join(name);
-            let real = match fs::symlink_metadata(&path) {
-                Ok(there) => {
-                    if folder {
-                        there.is_dir()
-                    } else {
-                        there.is_file()
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+            let there = match fs::symlink_metadata(&path) {
+                Ok(there) => there,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(io_error("stat", path)(error)),
             };
-            if !real {
-                let expected = if folder { "a folder" } else { "a regular file" };
-                let subject = Subject::File(name.to_owned());
-                return Err(Refusal::new(Rule::NotARegularFile, subject, expected, "a link or something else").into());
+            if let Some(refusal) = misplaced(name, there.file_type()) {
+                return Err(refusal.into());
             }
         }
         Ok(())
     }
+
+    /// All that lies below the root and is neither a regular file nor a real folder, or one in the place of the other. Below objects/ nothing
+    /// is looked at: an object is where it is opened.
+    ///
+    /// # Errors
+    /// When a folder cannot be listed.
+    pub fn unreal(&self) -> Result<Vec<Refusal>, StoreError> {
+        let mut refusals = Vec::new();
+        let mut walk = walkdir::WalkDir::new(&self.root).min_depth(1).sort_by_file_name().into_iter();
+        while let Some(entry) = walk.next() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                // Of work that goes on: gone between listing and looking.
+                Err(error) if error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound) => continue,
+                Err(error) => return Err(io_error("list", &self.root)(error.into())),
+            };
+            let name = entry.path().strip_prefix(&self.root).unwrap_or(entry.path()).to_string_lossy();
+            if name == "objects" && entry.file_type().is_dir() {
+                walk.skip_current_dir();
+            }
+            refusals.extend(misplaced(&name, entry.file_type()));
+        }
+        Ok(refusals)
+    }
+}
+
+/// What is wrong with there being such a thing at this path below the root.
+fn misplaced(name: &str, kind: fs::FileType) -> Option<Refusal> {
+    let (expected, right) = if FOLDERS.contains(&name) || MORE_FOLDERS.contains(&name) {
+        ("a folder", kind.is_dir())
+    } else if FILES.contains(&name) {
+        ("a regular file", kind.is_file())
+    } else {
+        ("a regular file or a folder", kind.is_file() || kind.is_dir())
+    };
+    let found = match kind {
+        _ if kind.is_symlink() => "a symbolic link",
+        _ if kind.is_dir() => "a folder",
+        _ if kind.is_file() => "a file",
+        _ => "a pipe, socket or device",
+    };
+    (!right).then(|| Refusal::new(Rule::NotARegularFile, Subject::File(name.to_owned()), expected, found))
 }
 
 /// BLAKE3 of all that `input` gives, and how much that is.

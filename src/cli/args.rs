@@ -62,7 +62,8 @@ pub(super) enum Command {
     Seal(SealArgs),
     /// Derive everything again from the leaves up, and refuse by name
     ///
-    /// WHAT is a capture of the store, a result (its SHA or its qualification id), or a bundle file, which needs no store. --sample draws a few rows and says how likely they were to show a
+    /// WHAT is a capture of the store, a result (its SHA or its qualification id), or a bundle file, which needs no store; a file that does not begin as a bundle is not
+    /// taken for one where the store knows its name. --sample draws a few rows and says how likely they were to show a
     /// damage; --checkpoint demands that the log still begins with one that you kept. --receipt writes down what was found.
     Verify(VerifyArgs),
     /// What changed between two captures
@@ -241,7 +242,8 @@ pub(super) struct VerifyArgs {
     /// Write a receipt of what was looked at and found (with one WHAT), in place of what is there
     #[arg(long, value_name = "FILE", conflicts_with = "receipt_dir")]
     pub(super) receipt: Option<PathBuf>,
-    /// Keep a receipt a capture in this folder, and skip captures that have one of a full pass: a long verify can be taken up again
+    /// Keep a receipt a capture in this folder, and skip captures of the store that have one of a full pass: a long verify can be taken up again. A bundle is always
+    /// looked at. Use a folder for one store
     #[arg(long, value_name = "DIR")]
     pub(super) receipt_dir: Option<PathBuf>,
     /// Skip nothing, whatever receipts there are

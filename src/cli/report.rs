@@ -7,7 +7,7 @@ use super::args::ReportArgs;
 use super::output::{FOR_ALL, Output};
 use super::progress::Progress;
 use super::qualify::results_named;
-use super::verify::may_be_bundle;
+use super::verify::is_file;
 use super::{CliError, Context, Status, diff};
 use crate::bundle::Bundle;
 use crate::catalog::Catalog;
@@ -36,7 +36,7 @@ pub(super) fn run(context: &mut Context<'_>, args: &ReportArgs) -> Result<Status
     // Begun before the work: a name that is taken is said at once.
     let mut output = Output::create(&args.output, FOR_ALL)?;
     let drawn = match args.what.as_slice() {
-        [file] if may_be_bundle(file) => bundle(context, file)?,
+        [file] if is_file(context, file) => bundle(context, file)?,
         what => of_store(context, what)?,
     };
     let failed = |error| CliError::Failed(format!("cannot write {}: {error}", args.output.display()));

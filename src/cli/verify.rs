@@ -1,5 +1,6 @@
 //! `witnessmark verify`.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,17 +9,18 @@ use serde::Serialize;
 use super::args::VerifyArgs;
 use super::progress::Progress;
 use super::{CliError, Context, Status, input, output, qualify, spec};
-use crate::bundle::Bundle;
-use crate::catalog::{Catalog, Resolved, read_document};
+use crate::bundle::{Bundle, MAGIC};
+use crate::catalog::{Catalog, NameError, Resolved, read_document};
 use crate::digest::Sha256;
 use crate::id::{CaptureId, ObjectId};
 use crate::manifest::{DocumentAct, MAX_DOCUMENT};
 use crate::note::MAX_NOTE;
 use crate::qualify::{read_result, recorded};
-use crate::refusal::{Findings, Note, Refusal};
+use crate::refusal::{Findings, Note, Refusal, Subject};
 use crate::report::{proof as proof_text, text};
+use crate::shown::printable;
 use crate::spec::Spec;
-use crate::store::{Fault, Store};
+use crate::store::{Fault, Found, Store, open_regular};
 use crate::verify::receipt::Receipt;
 use crate::verify::sample::{Sample, Sampled};
 use crate::verify::{Checked, Depth, Options, Outcome, Verified, verify, verify_each};
@@ -68,7 +70,7 @@ pub(super) fn run(context: &mut Context<'_>, args: &VerifyArgs) -> Result<Status
     }
     let depth = depth(args)?;
     let (files, names): (Vec<&String>, Vec<&String>) =
-        args.what.iter().partition(|what| !args.exact && may_be_bundle(what));
+        args.what.iter().partition(|what| !args.exact && is_file(context, what));
     let mut status = Status::Good;
     // What is refused beside the captures: the store, a checkpoint, a bundle's frame.
     let mut beside = Status::Good;
@@ -81,6 +83,7 @@ pub(super) fn run(context: &mut Context<'_>, args: &VerifyArgs) -> Result<Status
             spec: spec.as_ref(),
             depth,
             count: names.len() + files.len(),
+            fresh: args.fresh,
             beside: Status::Good,
             results: 0,
         };
@@ -90,8 +93,16 @@ pub(super) fn run(context: &mut Context<'_>, args: &VerifyArgs) -> Result<Status
         captures += catalog.captures().len();
     }
     for file in files {
-        let mut pass =
-            Pass { args, spec: spec.as_ref(), depth, count: args.what.len().max(2), beside: Status::Good, results: 0 };
+        let mut pass = Pass {
+            args,
+            spec: spec.as_ref(),
+            depth,
+            count: args.what.len().max(2),
+            // A receipt says nothing of a file that comes from somewhere else.
+            fresh: true,
+            beside: Status::Good,
+            results: 0,
+        };
         status = status.max(pass.bundle(context, Path::new(file))?);
         beside = beside.max(pass.beside);
         results += pass.results;
@@ -131,10 +142,25 @@ pub(super) fn verified<'n>(
     Ok(Ok(captures))
 }
 
-/// Whether there is something of that name that may be a bundle. A folder is not: captures are often called as the directories they come from. 64
-/// digits are an id, whatever files are called.
-pub(super) fn may_be_bundle(what: &str) -> bool {
-    what.parse::<Sha256>().is_err() && Path::new(what).metadata().is_ok_and(|there| !there.is_dir())
+/// Whether a file of that name is meant, which should be a bundle. A folder is not: captures are often called as the directories they come from. 64
+/// digits are an id, whatever files are called, and what does not begin as a bundle does not stand before what the store has of that name.
+pub(super) fn is_file(context: &Context<'_>, what: &str) -> bool {
+    let there = what.parse::<Sha256>().is_err() && Path::new(what).metadata().is_ok_and(|there| !there.is_dir());
+    there && (begins_as_bundle(Path::new(what)) || !is_known(context, what).unwrap_or(false))
+}
+
+fn begins_as_bundle(path: &Path) -> bool {
+    let Ok(Found::File(mut file, _)) = open_regular(path, true) else { return false };
+    let mut start = [0; MAGIC.len()];
+    file.read_exact(&mut start).is_ok() && start == *MAGIC
+}
+
+/// Whether the store has something of that name, or several things.
+fn is_known(context: &Context<'_>, name: &str) -> Result<bool, CliError> {
+    let store = Store::open(&context.store)?;
+    let catalog = Catalog::load_one(&store, name)?;
+    let unknown = matches!(catalog.resolve(name, false), Err(NameError::Unknown { .. }));
+    Ok(!unknown || !matches!(qualify::results_named(&catalog, name)?, Ok(results) if results.is_empty()))
 }
 
 fn depth(args: &VerifyArgs) -> Result<Depth, CliError> {
@@ -152,6 +178,8 @@ struct Pass<'a> {
     spec: Option<&'a Spec>,
     depth: Depth,
     count: usize,
+    /// Whether everything is looked at, whatever receipts there are
+    fresh: bool,
     /// The worst that was said of something else than a capture
     beside: Status,
     /// Results that were derived again
@@ -176,6 +204,10 @@ impl Pass<'_> {
                 Err(Fault::Refused(refusal)) => refusals.push(refusal),
                 Err(Fault::Error(error)) => return Err(error.into()),
             }
+            // Where a folder is none, that is the fault: it is not said again of what lies below.
+            let unreal = catalog.store().unreal()?;
+            refusals.retain(|refusal| !unreal.iter().any(|above| is_below(refusal, above)));
+            refusals.extend(unreal);
         }
         let mut status = store_status(context, refusals)?;
         status = status.max(self.checkpoint(context, catalog)?);
@@ -204,7 +236,7 @@ impl Pass<'_> {
             }
             match catalog.resolve(name, self.args.exact) {
                 Ok(resolved) => subjects.push(resolved),
-                Err(error @ crate::catalog::NameError::Unknown { .. }) => {
+                Err(error @ NameError::Unknown { .. }) => {
                     unknown = Some(Status::Undecided);
                     not_found(context, name, &error.to_string())?;
                 }
@@ -287,7 +319,11 @@ impl Pass<'_> {
             }
             let outcome = verify()?;
             let file = self.args.receipt.clone().or_else(|| self.receipt_file(resolved));
-            if let Some(file) = file {
+            // Of two that found nothing wrong, the one that says more stays.
+            let more = (self.depth != Depth::Full && outcome.verified.is_some()).then(|| self.full(resolved));
+            if let Some(kept) = more.transpose()?.flatten() {
+                context.prose(&format!("{} stays: it is the receipt of an earlier full pass\n", kept.display()))?;
+            } else if let Some(file) = file {
                 let bytes = Receipt::of(&outcome).encode().map_err(|error| CliError::Failed(error.to_string()))?;
                 output::rewrite(&file, &bytes)?;
             }
@@ -311,9 +347,12 @@ impl Pass<'_> {
         }
         // With --model or --spec, or where less than everything is asked, a receipt answers another question.
         let more = self.args.model.is_some() || self.spec.is_some();
-        if self.args.fresh || more || self.depth != Depth::Full || !file.exists() {
-            return Ok(None);
-        }
+        if self.fresh || more || self.depth != Depth::Full { Ok(None) } else { self.full(resolved) }
+    }
+
+    /// The receipt of a full pass that the folder has.
+    fn full(&self, resolved: &Resolved) -> Result<Option<PathBuf>, CliError> {
+        let Some(file) = self.receipt_file(resolved).filter(|file| file.exists()) else { return Ok(None) };
         let receipt = input::read(&file, MAX_DOCUMENT)?.ok().and_then(|bytes| Receipt::parse(&bytes));
         Ok(receipt.filter(|receipt| receipt.covers(resolved.capture, &resolved.manifests)).map(|_| file))
     }
@@ -327,7 +366,7 @@ impl Pass<'_> {
             .and_then(|note| catalog.log.check_checkpoint(catalog.store(), &note, key.as_ref(), &shown));
         let checkpoint = match checked {
             Ok(checkpoint) => checkpoint,
-            Err(refusal) => return store_status(context, vec![refusal]),
+            Err(refusal) => return context.refused("", &[refusal]),
         };
         let signature =
             if key.is_some() { "signed by the key given" } else { "its signature not looked at (--verifier-key KEY)" };
@@ -345,6 +384,16 @@ impl Pass<'_> {
             ))?;
         }
         Ok(Status::Good)
+    }
+}
+
+/// Whether one refusal says of a path what the other says of that path, or of a folder on it.
+fn is_below(refusal: &Refusal, above: &Refusal) -> bool {
+    match (&refusal.subject, &above.subject) {
+        (Subject::File(path), Subject::File(folder)) => {
+            refusal.rule == above.rule && Path::new(path).starts_with(folder)
+        }
+        _ => false,
     }
 }
 
@@ -409,12 +458,12 @@ fn not_found(context: &mut Context<'_>, name: &str, error: &str) -> Result<(), C
     if context.json {
         return context.out.json(&serde_json::json!({ "name": name, "error": format!("{error}{hint}") }));
     }
-    context.out.say(&format!("error: {}\n", crate::shown::printable(&format!("{error}{hint}"))))
+    context.out.say(&format!("error: {}\n", printable(&format!("{error}{hint}"))))
 }
 
 fn nothing(context: &mut Context<'_>) -> Result<Status, CliError> {
     let mut findings = Findings::default();
-    let subject = crate::refusal::Subject::File("log".to_owned());
+    let subject = Subject::File("log".to_owned());
     findings.refuse(crate::refusal::Rule::NothingToVerify, subject, "sealed captures", "none");
     store_status(context, findings.refusals)
 }

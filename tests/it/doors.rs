@@ -147,8 +147,11 @@ fn nothing_is_written_through_a_link_in_a_store() {
     let capture = synth(&bench, "one", |_| {});
     bench.seal(&capture);
     let other = synth(&bench, "two", |synth| synth.run["run_id"] = json!("two"));
+    fs::create_dir(bench.store().join("refs/bundles")).unwrap();
     for (name, is_pipe) in [
         ("objects", false),
+        ("log/tile", false),
+        ("refs/bundles", false),
         ("log", false),
         ("refs/runs", false),
         ("tmp", false),
@@ -172,6 +175,11 @@ fn nothing_is_written_through_a_link_in_a_store() {
                 run.stderr
             );
         }
+        // Named once, whatever lies behind it.
+        let run = Run::new(at_once(bench.command(&["verify", "--all"])));
+        assert_eq!((run.status, run.refused()), (2, vec!["not-a-regular-file".to_owned()]), "{name}: {}", run.stdout);
+        let named = run.stdout.lines().filter(|line| line.starts_with("REFUSED: not-a-regular-file: store: ")).count();
+        assert_eq!(named, 1, "{name}: {}", run.stdout);
         let store = Store::open(&bench.store()).unwrap();
         let refused = Log::lock(&store).map(drop).map_err(Fault::from);
         assert!(matches!(refused, Err(Fault::Refused(_))), "{name}");
@@ -182,6 +190,14 @@ fn nothing_is_written_through_a_link_in_a_store() {
     }
     assert_eq!(bench.run(&["gc", "--delete", "--now"]).status, 0);
     bench.seal(&other);
+    // What has no place in a store is no pipe either, and a folder is none where a file belongs.
+    pipe(&bench.store().join("refs/runs/x"));
+    fs::remove_file(bench.store().join("log/lock")).unwrap();
+    fs::create_dir(bench.store().join("log/lock")).unwrap();
+    let run = Run::new(at_once(bench.command(&["verify", "--all", "--json"])));
+    let store = run.json().into_iter().find(|line| line.get("store").is_some()).unwrap();
+    let subjects: Vec<_> = store["refusals"].as_array().unwrap().iter().map(|refusal| &refusal["subject"]).collect();
+    assert_eq!(subjects, ["log/lock", "refs/runs/x"], "{}", run.stdout);
 }
 
 /// Two who seal at the same moment both find the name free; it goes to the one who has the log first.
@@ -352,4 +368,55 @@ fn files_of_the_model_are_counted_where_no_folder_of_them_is_given_and_opened_wh
         let run = Run::new(at_once(bench.command(&["verify", "synth-capture-only", "--model", nowhere])));
         assert_eq!(run.status, 3, "{nowhere}: {}", run.stdout);
     }
+}
+
+/// A pipe that nobody reads takes no receipt, and is not waited for; one that somebody reads does.
+#[test]
+fn receipts_wait_for_no_reader() {
+    let bench = Bench::quick();
+    let id = bench.seal(&embedded("oracle-c1-rep0"));
+    pipe(&bench.path("pipe"));
+    fs::create_dir(bench.path("receipts")).unwrap();
+    pipe(&bench.path(&format!("receipts/{id}.json")));
+    for args in [["--receipt", "pipe"], ["--receipt-dir", "receipts"]] {
+        let run = Run::new(at_once(bench.command(&[&["verify", &id], &args[..]].concat())));
+        assert_eq!(run.status, 3, "{}", run.stdout);
+        assert!(run.stderr.contains("nobody reads"), "{}", run.stderr);
+    }
+    assert_eq!(bench.run(&["verify", &id, "--receipt", "/dev/null"]).status, 0);
+    let run = bench.run(&["verify", &id, "--receipt", "/dev/stdout", "--json"]);
+    assert_eq!((run.status, run.stdout.contains("witnessmark.receipt/v1")), (0, true), "{}", run.stderr);
+}
+
+/// A file that is no bundle, called as a run is, does not stand before it.
+#[test]
+fn a_stray_file_does_not_hide_a_run() {
+    let bench = Bench::quick();
+    bench.seal(&embedded("oracle-c1-rep0"));
+    fs::write(bench.path("oracle-c1-rep0"), "a page of notes, longer than the first line of a bundle").unwrap();
+    fs::write(bench.path("oracle-c4-rep0"), "short").unwrap();
+    let run = bench.run(&["verify", "oracle-c1-rep0"]);
+    assert_eq!(run.status, 0, "{}", run.stdout);
+    // What no run is called is meant to be a bundle, and what begins as one is one.
+    let run = bench.run(&["verify", "oracle-c4-rep0"]);
+    assert_eq!((run.status, run.refused()), (2, vec!["schema-invalid".to_owned()]), "{}", run.stderr);
+    fs::write(bench.path("oracle-c1-rep0"), "witnessmark.bundle/v1\n").unwrap();
+    let run = bench.run(&["verify", "oracle-c1-rep0"]);
+    assert_eq!((run.status, run.refused()), (2, vec!["schema-invalid".to_owned()]), "{}", run.stderr);
+}
+
+/// What could not be written is named, and not what it was made of.
+#[test]
+fn an_output_that_cannot_be_written_is_named() {
+    let bench = Bench::quick();
+    bench.seal(&embedded("oracle-c1-rep0"));
+    let run = bench.run(&["bundle", "oracle-c1-rep0", "-o", "/dev/full"]);
+    assert_eq!(run.status, 3);
+    assert!(
+        run.stderr.starts_with("error: cannot write /dev/full: ") && !run.stderr.contains("objects"),
+        "{}",
+        run.stderr
+    );
+    let run = bench.run(&["bundle", "oracle-c1-rep0", "-o", "nowhere/b.wmb"]);
+    assert_eq!((run.status, run.stderr.as_str()), (3, "error: cannot write nowhere/b.wmb: there is no such folder\n"));
 }

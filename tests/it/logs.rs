@@ -322,6 +322,7 @@ fn signatures_are_checked_by_the_key_that_is_given() {
         fs::write(&path, bad).unwrap();
         let run = verify("mine.pub");
         assert_eq!((run.status, run.refused()), (2, vec![rule.to_owned()]));
+        assert!(run.stdout.contains(&format!("REFUSED: {rule}: kept\n")), "not a file of the store: {}", run.stdout);
     }
     assert_eq!(verify("no+such+key").status, 64);
     assert_eq!(verify("nowhere").status, 3);
@@ -440,14 +441,20 @@ fn nothing_is_published_over_another_log() {
     fs::write(bench.store().join("log/checkpoint"), old).unwrap();
     assert_eq!(publish("web"), inconsistent());
     fs::write(bench.store().join("log/checkpoint"), &newer).unwrap();
-    for path in ["tile/0/000.p/3", "tile/0/000.p/4", "tile/entries/000.p/4"] {
+    // Also what only an older checkpoint covers.
+    for path in ["tile/0/000.p/3", "tile/entries/000.p/3", "tile/0/000.p/4", "tile/entries/000.p/4"] {
         let good = fs::read(dir.join(path)).unwrap();
         fs::write(dir.join(path), [&good[..good.len() - 1], b"x"].concat()).unwrap();
-        // What an older checkpoint covers is not looked at again.
-        let expected = if path.ends_with('3') { (0, vec![]) } else { inconsistent() };
-        assert_eq!(publish("web"), expected, "{path}");
+        assert_eq!(publish("web"), inconsistent(), "{path}");
         fs::write(dir.join(path), good).unwrap();
     }
+    for ahead in ["tile/0/000.p/5", "tile/entries/001", "tile/1/000"] {
+        fs::create_dir_all(dir.join(ahead).parent().unwrap()).unwrap();
+        fs::write(dir.join(ahead), "of a longer log").unwrap();
+        assert_eq!(publish("web"), inconsistent(), "{ahead}");
+        fs::remove_file(dir.join(ahead)).unwrap();
+    }
+    assert_eq!(publish("web"), (0, vec![]));
     fs::remove_file(dir.join("tile/0/000.p/4")).unwrap();
     std::os::unix::fs::symlink(bench.store().join("log/entries"), dir.join("tile/0/000.p/4")).unwrap();
     assert_eq!(publish("web"), (2, vec!["not-a-regular-file".to_owned()]));

@@ -92,3 +92,43 @@ fn a_long_verify_is_taken_up_again() {
     // A refused capture is never skipped.
     assert_eq!(bench.run(&all).status, 2);
 }
+
+#[test]
+fn a_receipt_that_says_more_stays() {
+    let bench = Bench::new();
+    bench.seal(&embedded("oracle-c1-rep0"));
+    let all = ["verify", "--all", "--receipt-dir", "receipts"];
+    let verify = |args: &[&str]| bench.run(&[&all[..], args].concat()).status;
+    assert_eq!(verify(&["--quick"]), 0);
+    let file = files(&bench.folder.path().join("receipts"))[0].clone();
+    let quick = fs::read(&file).unwrap();
+    assert_eq!(verify(&[]), 0);
+    let full = fs::read(&file).unwrap();
+    assert_ne!(quick, full);
+    for less in [&["--quick"][..], &["--sample", "20%", "--seed", "1"]] {
+        assert_eq!(verify(less), 0);
+        assert_eq!(fs::read(&file).unwrap(), full, "{less:?}");
+    }
+    // What is refused now is said, however little was looked at.
+    damage(&bench);
+    assert_eq!(verify(&["--quick"]), 2);
+    assert_ne!(fs::read(&file).unwrap(), full);
+    assert_eq!(verify(&[]), 2);
+}
+
+#[test]
+fn a_bundle_is_looked_at_whatever_receipts_there_are() {
+    let bench = Bench::new();
+    bench.seal(&embedded("oracle-c1-rep0"));
+    assert_eq!(bench.run(&["verify", "--all", "--receipt-dir", "receipts"]).status, 0);
+    assert_eq!(bench.run(&["bundle", "oracle-c1-rep0", "-o", "b.wmb"]).status, 0);
+    let verify = || bench.run(&["verify", "b.wmb", "--receipt-dir", "receipts"]);
+    let run = verify();
+    assert_eq!((run.status, run.stdout.contains("SKIPPED")), (0, false), "{}", run.stdout);
+    let path = bench.folder.path().join("b.wmb");
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    assert_eq!(verify().status, 2);
+}
