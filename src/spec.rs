@@ -595,7 +595,7 @@ impl Pin {
 /// The integer that a real is; none where it has a fraction, or is beyond what an integer here can be.
 #[allow(clippy::cast_possible_truncation, reason = "a real without a fraction, within the range, is an integer")]
 fn exactly(value: f64) -> Option<i128> {
-    (value.fract().abs() < f64::MIN_POSITIVE && value.abs() < 1e30).then_some(value as i128)
+    (value.trunc().to_bits() == value.to_bits() && value.abs() < 1e30).then_some(value as i128)
 }
 
 /// An integer of TOML, of which some are beyond 2^63.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::{SPEC_SCHEMA, corpus_digest};
+use super::{Pin, SPEC_SCHEMA, corpus_digest};
 use crate::binding::{IDENTIFYING, Role, Run};
 use crate::canon::json::Json;
 use crate::row::{FIELDS, Row};
@@ -194,8 +194,11 @@ fn toml(json: &Json) -> Option<String> {
     match json {
         Json::Bool(value) => Some(value.to_string()),
         Json::String(text) => Some(quoted(text)),
-        Json::Number(text) if text.parse::<i64>().is_ok() => Some(text.clone()),
-        Json::Number(text) => text.parse::<f64>().ok().map(|value| format!("{value:?}")),
+        Json::Number(text) if text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok() => Some(text.clone()),
+        Json::Number(text) => {
+            let real = text.parse::<f64>().ok().filter(|value| Pin::Real(*value).matches(json));
+            real.map(|value| format!("{value:?}"))
+        }
         Json::Null | Json::Array(_) | Json::Object(_) => None,
     }
 }
@@ -213,4 +216,20 @@ fn strings<'a>(items: impl Iterator<Item = &'a str>) -> String {
 
 fn numbers(items: &BTreeSet<u32>) -> String {
     format!("[{}]", items.iter().map(u32::to_string).collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is drafted from a number is a pin that it meets; none where no pin can be.
+    #[test]
+    fn a_drafted_number_meets_its_pin() {
+        for text in ["0", "-7", "1.5", "1e-310", "9007199254740993", "18446744073709551615", "100000000000000000000"] {
+            let json = Json::Number(text.to_owned());
+            let pin: BTreeMap<String, Pin> = toml::from_str(&format!("x = {}", super::toml(&json).unwrap())).unwrap();
+            assert!(pin["x"].matches(&json), "{text}");
+        }
+        assert_eq!(super::toml(&Json::Number("36893488147419103233".to_owned())), None);
+    }
 }
